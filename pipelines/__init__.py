@@ -1,0 +1,1 @@
+"""Apache Beam jobs that turn raw multilingual text into Arrow shards."""

@@ -1,0 +1,1 @@
+"""Plain functions on plain values; nothing here imports Beam's transforms."""

@@ -1,0 +1,62 @@
+"""The records that flow through the CLISM job, in the order in which they appear."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from schemas.spans import CharSpan
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot work. Raised before any worker starts; the message names the next command."""
+
+
+class InputError(ValueError):
+    """An input file that cannot be read as it is. The message says what was expected, what was found and where."""
+
+
+class LanguagePair(NamedTuple):
+    """`en-vi`: the source language is the one whose mentions are masked."""
+
+    source: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.source}-{self.target}"
+
+
+def record_id(pair: LanguagePair, corpus: str, line: int) -> str:
+    """Twenty hexadecimal digits that depend on nothing but where the sentence pair stands."""
+    return hashlib.blake2b(f"{pair}\0{corpus}\0{line}".encode(), digest_size=10).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePair:
+    """One sentence and its translation, as read.
+
+    >>> SentencePair("8f…", LanguagePair("en", "vi"), "news.en", 17, "Anna lives in Hanoi.", "Anna sống ở Hà Nội.")
+    """
+
+    id: str
+    pair: LanguagePair
+    corpus: str
+    line: int  # 1-based line of the file, or 1-based <tu> of a TMX
+    source_text: str
+    target_text: str
+
+
+class EntityMention(NamedTuple):
+    """A typed named-entity span of one text: `EntityMention(CharSpan(14, 19), "GPE")` is "Hanoi" above."""
+
+    span: CharSpan
+    label: str
+
+
+class Link(NamedTuple):
+    """One alignment link between word `source` and word `target`, both 0-based, with a score in 0..1."""
+
+    source: int
+    target: int
+    score: float = 1.0
