@@ -1,0 +1,98 @@
+"""The languages that Polyspan knows, one row each: mPMR's 24 (mPMR, table 4) and those that the evaluation sets add."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """One language, and how its texts are cut into words.
+
+    >>> LANGUAGES["vi"]
+    Language(code='vi', name='Vietnamese', iso639_3='vie', script='Latn', tokenizer='moses', spaced=True, ...)
+    """
+
+    code: str  # ISO 639-1; the only spelling that files, records and configurations use
+    name: str
+    iso639_3: str  # the macrolanguage where there is one: `ara`, `zho`, `swa`
+    script: str  # ISO 15924
+    tokenizer: str  # "spacy", "moses", "sudachi", "pythainlp" or "characters"
+    spaced: bool = True  # white space separates words (in Vietnamese: syllables; in Korean: words with their particles)
+    right_to_left: bool = False
+
+
+# Why not spaCy in every language that spaCy lists:
+#   vi  spaCy needs pyvi, which is an order of magnitude slower and joins syllables into words by a statistical model;
+#       Moses keeps syllables apart, as XQuAD's and MLQA's answers do.
+#   ko  spaCy needs mecab-ko, which is no Python package: a runner's workers could not install it with pip.
+#   sw  is not among spaCy's languages.
+#   th  spaCy calls PyThaiNLP; so do we, without the detour, because PyThaiNLP's own pieces keep exact offsets.
+#   ja  spaCy calls SudachiPy (split mode A) and then resolves parts of speech that nobody reads here; same boundaries.
+#   zh  spaCy's default cuts every character apart; so do we between Han characters, but Latin words and numbers stay
+#       whole: "Facebook" is one word on both sides of an aligned pair, not eight.
+LANGUAGES: dict[str, Language] = {
+    "ar": Language("ar", "Arabic", "ara", "Arab", "spacy", right_to_left=True),
+    "bn": Language("bn", "Bengali", "ben", "Beng", "spacy"),
+    "de": Language("de", "German", "deu", "Latn", "spacy"),
+    "el": Language("el", "Greek", "ell", "Grek", "spacy"),
+    "en": Language("en", "English", "eng", "Latn", "spacy"),
+    "es": Language("es", "Spanish", "spa", "Latn", "spacy"),
+    "fi": Language("fi", "Finnish", "fin", "Latn", "spacy"),
+    "fr": Language("fr", "French", "fra", "Latn", "spacy"),
+    "hi": Language("hi", "Hindi", "hin", "Deva", "spacy"),
+    "id": Language("id", "Indonesian", "ind", "Latn", "spacy"),
+    "it": Language("it", "Italian", "ita", "Latn", "spacy"),
+    "ja": Language("ja", "Japanese", "jpn", "Jpan", "sudachi", spaced=False),
+    "ko": Language("ko", "Korean", "kor", "Kore", "moses"),
+    "nl": Language("nl", "Dutch", "nld", "Latn", "spacy"),
+    "pl": Language("pl", "Polish", "pol", "Latn", "spacy"),
+    "pt": Language("pt", "Portuguese", "por", "Latn", "spacy"),
+    "ro": Language("ro", "Romanian", "ron", "Latn", "spacy"),  # XQuAD
+    "ru": Language("ru", "Russian", "rus", "Cyrl", "spacy"),
+    "sv": Language("sv", "Swedish", "swe", "Latn", "spacy"),
+    "sw": Language("sw", "Swahili", "swa", "Latn", "moses"),
+    "ta": Language("ta", "Tamil", "tam", "Taml", "spacy"),  # XTREME
+    "te": Language("te", "Telugu", "tel", "Telu", "spacy"),
+    "th": Language("th", "Thai", "tha", "Thai", "pythainlp", spaced=False),
+    "tr": Language("tr", "Turkish", "tur", "Latn", "spacy"),
+    "ur": Language("ur", "Urdu", "urd", "Arab", "spacy", right_to_left=True),  # XTREME
+    "vi": Language("vi", "Vietnamese", "vie", "Latn", "moses"),
+    "zh": Language("zh", "Chinese", "zho", "Hani", "characters", spaced=False),
+}
+
+# What corpora write where we write a macrolanguage's code.
+_OTHER_ISO639_3 = {"arb": "ar", "cmn": "zh", "swh": "sw"}
+
+
+def language(code: str) -> Language:
+    """The row of `code`. Any other spelling raises a ValueError that names the code to write.
+
+    There is one spelling per language because it enters every record's id.
+
+    >>> language("vie")
+    ValueError: unknown language 'vie'. Did you mean 'vi' (Vietnamese)?
+    """
+    if code in LANGUAGES:
+        return LANGUAGES[code]
+    meant = _meant(code)
+    if meant:
+        hint = "Did you mean " + " or ".join(f"{row.code!r} ({row.name})" for row in meant) + "?"
+    else:
+        hint = f"Known languages: {' '.join(LANGUAGES)}."
+    raise ValueError(f"unknown language {code!r}. {hint}")
+
+
+def _meant(code: str) -> list[Language]:
+    """What someone who wrote `code` may have had in mind: `vie`, `VI`, `vi-VN`, `zh_Hans`, `vietnamese`."""
+    spelling = code.strip().lower()
+    spellings = {row.name.lower(): row for row in LANGUAGES.values()}
+    spellings |= {row.iso639_3: row for row in LANGUAGES.values()}
+    spellings |= {other: LANGUAGES[known] for other, known in _OTHER_ISO639_3.items()}
+    spellings |= LANGUAGES
+    for candidate in (spelling, spelling.replace("_", "-").split("-")[0]):
+        if candidate in spellings:
+            return [spellings[candidate]]
+    close = get_close_matches(spelling, list(spellings), n=3)
+    return list(dict.fromkeys(spellings[match] for match in close))

@@ -1,0 +1,171 @@
+"""The index of a dataset folder. It is written last: a folder without `manifest.json` is not a dataset."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import UnionType
+from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+from schemas.counts import PairCounts
+
+FORMAT_VERSION = 1
+FILE_NAME = "manifest.json"
+
+_RESTORE = "Restore the file from a copy, or make the dataset again in a new folder"
+
+
+class DatasetError(ValueError):
+    """A folder that is no dataset, or no longer the one that was written. It says which file, and what to do."""
+
+
+class ShardInfo(NamedTuple):
+    """What identifies a shard's content: rows, size in bytes, SHA-256 in hexadecimal digits."""
+
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class ShardEntry(NamedTuple):
+    """One shard of a folder: `ShardEntry("data/part-00000-of-00016.arrow", *write_shard(…))`."""
+
+    file: str  # relative to the folder, with "/"
+    rows: int
+    bytes: int
+    sha256: str
+
+    @property
+    def info(self) -> ShardInfo:
+        return ShardInfo(self.rows, self.bytes, self.sha256)
+
+
+class InputFile(NamedTuple):
+    """One file that the job read. Size and checksum are None where nobody knows them (some remote file systems)."""
+
+    corpus: str
+    path: str
+    bytes: int | None
+    sha256: str | None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything that decides a dataset's bytes, and what they are.
+
+    The same inputs, configuration and versions give the same manifest, byte for byte; only `created`, None unless
+    somebody asks for it, may differ.
+    """
+
+    schema: str  # name and version: "clism/1"
+    shards: tuple[ShardEntry, ...]  # of data/, in the order in which they are read
+    rejects: tuple[ShardEntry, ...]  # of rejects/: a sample for reading, while `counts` are exact
+    counts: dict[str, PairCounts]  # "en-vi" → its two ledgers
+    config: dict[str, Any]  # the resolved configuration: plain JSON values
+    versions: dict[str, str]  # of every library that decides the bytes
+    inputs: tuple[InputFile, ...]
+    commit: str | None = None
+    created: str | None = None
+    format_version: int = field(default=FORMAT_VERSION, kw_only=True)
+
+    @property
+    def totals(self) -> PairCounts:
+        return sum(self.counts.values(), PairCounts())
+
+    def problems(self) -> list[str]:
+        """What contradicts itself, in words; empty when nothing does."""
+        found = [f"{name}: {problem}" for name, counts in sorted(self.counts.items()) for problem in counts.problems()]
+        rows = sum(shard.rows for shard in self.shards)
+        if rows != self.totals.examples:
+            found.append(f"the shards hold {rows} rows, but the counts say {self.totals.examples} examples")
+        for folder, shards in (("data", self.shards), ("rejects", self.rejects)):
+            files = [shard.file for shard in shards]
+            found += [f"{file!r} is not a file of {folder}/" for file in files if not _stands_in(folder, file)]
+            found += [f"{file} is listed twice" for file in sorted(set(files)) if files.count(file) > 1]
+        return found
+
+    def to_json(self) -> str:
+        values = {
+            "format_version": self.format_version,
+            "schema": self.schema,
+            "totals": self.totals.to_json(),
+            "counts": {pair: counts.to_json() for pair, counts in sorted(self.counts.items())},
+            "shards": [shard._asdict() for shard in self.shards],
+            "rejects": [shard._asdict() for shard in self.rejects],
+            "config": self.config,
+            "versions": dict(sorted(self.versions.items())),
+            "inputs": [file._asdict() for file in self.inputs],
+            "commit": self.commit,
+            "created": self.created,
+        }
+        return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Manifest:
+        """Raises `DatasetError` naming what is missing, of the wrong type, or of an unknown version."""
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise DatasetError(f"{FILE_NAME} is not JSON ({error}). {_RESTORE}") from None
+        if not isinstance(values, dict):
+            raise DatasetError(f"{FILE_NAME}: expected an object, found a {type(values).__name__}. {_RESTORE}")
+        version = values.get("format_version", FORMAT_VERSION)
+        if version != FORMAT_VERSION:
+            raise DatasetError(
+                f"{FILE_NAME} has format version {version!r}, but this release of polyspan reads version "
+                f"{FORMAT_VERSION}. Read it with the release that wrote it, or a later one"
+            )
+        totals = values.pop("totals", None)
+        manifest: Manifest = _decoded(cls, values, "")
+        if totals != manifest.totals.to_json():
+            raise DatasetError(f"{FILE_NAME}: totals are missing, or not the sum of the counts. {_RESTORE}")
+        return manifest
+
+
+def load(folder: str | Path) -> Manifest:
+    """The manifest of a local dataset folder. Raises `DatasetError` if there is none, or if it cannot be read."""
+    path = Path(folder) / FILE_NAME
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        if not Path(folder).is_dir():
+            raise DatasetError(f"{folder}: no such folder. Expected a dataset, which holds {FILE_NAME}") from None
+        raise DatasetError(
+            f"{folder}: not a dataset: it has no {FILE_NAME}, which is written last. Either the job was stopped or is "
+            "still running (repeat its command to continue), or the dataset is another folder"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise DatasetError(f"{path} is not UTF-8 ({error.reason} at byte {error.start}). {_RESTORE}") from None
+    try:
+        return Manifest.from_json(text)
+    except DatasetError as error:
+        raise DatasetError(f"{folder}: {error}") from None
+
+
+def _decoded(hint: Any, value: Any, where: str) -> Any:
+    """JSON's plain `value` as the type that `hint` names; `where` it stands goes into the error."""
+    outer, inner = get_origin(hint), get_args(hint)
+    if hint is Any:
+        return value
+    if outer in (UnionType, Union):  # of something and None
+        return None if value is None else _decoded(inner[0], value, where)
+    if outer is tuple and isinstance(value, list):
+        return tuple(_decoded(inner[0], each, f"{where}[{at}]") for at, each in enumerate(value))
+    if outer is dict and isinstance(value, dict):
+        return {name: _decoded(inner[1], each, f"{where}[{name!r}]") for name, each in value.items()}
+    if hint in (Manifest, ShardEntry, InputFile, PairCounts) and isinstance(value, dict):
+        hints = get_type_hints(hint)
+        if missing := [name for name in hints if name not in value]:
+            raise DatasetError(f"{FILE_NAME}: {where or 'it'} lacks {', '.join(missing)}. {_RESTORE}")
+        if unknown := [name for name in value if name not in hints]:
+            raise DatasetError(f"{FILE_NAME}: {where or 'it'} has unknown {', '.join(unknown)}. {_RESTORE}")
+        return hint(**{name: _decoded(hints[name], value[name], f"{where}.{name}".lstrip(".")) for name in hints})
+    if type(value) is hint:  # not isinstance: True is no count
+        return value
+    raise DatasetError(f"{FILE_NAME}: {where}: expected {getattr(hint, '__name__', hint)}, found {value!r}. {_RESTORE}")
+
+
+def _stands_in(folder: str, file: str) -> bool:
+    parent, _, name = file.partition("/")
+    return parent == folder and bool(name) and not {"/", "\\"} & set(name) and name not in (".", "..")

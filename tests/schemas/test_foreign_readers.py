@@ -1,0 +1,92 @@
+"""What others read Arrow with reads our shards, and finds the answers where we say that they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pandas
+import polars
+import pyarrow.compute as pc
+import pyarrow.dataset
+import pytest
+
+FIRST = [["Anna", "Hà Nội"], ["năm 1945", "Hà Nội"], ["آنا", "هانوي"], ["منظمة الصحة العالمية", "جنيف", "الاثنين"]]
+LAST = [["สมชาย", "กรุงเทพฯ"], ["北京", "中国"], ["रवि", "मुंबई"]]
+
+
+@pytest.fixture
+def shards(dataset) -> list[Path]:
+    return sorted((dataset / "data").glob("*.arrow"))
+
+
+def answers(row) -> list[str]:
+    """What a user writes, of one row of any reader."""
+    return [row["target_text"][q["answer_start_char"] : q["answer_end_char"]] for q in row["questions"]]
+
+
+def test_pandas(shards):
+    frame = pandas.read_feather(shards[0])
+    assert [answers(row) for _, row in frame.iterrows()] == FIRST
+
+
+def test_pyarrow_dataset(dataset):
+    table = pyarrow.dataset.dataset(dataset / "data", format="ipc").to_table()
+    assert [answers(row) for row in table.to_pylist()] == FIRST + LAST
+    only = pyarrow.dataset.dataset(dataset / "data", format="ipc").to_table(filter=pc.field("target_lang") == "zh")
+    assert [answers(row) for row in only.to_pylist()] == [LAST[1]]
+
+
+POLARS_ANSWERS = polars.col("target_text").str.slice(
+    polars.col("questions").struct.field("answer_start_char"),
+    (
+        polars.col("questions").struct.field("answer_end_char")
+        - polars.col("questions").struct.field("answer_start_char")
+    ).cast(polars.UInt32),
+)
+
+
+def test_polars(shards):
+    frame = polars.read_ipc(shards[0])
+    assert [answers(row) for row in frame.to_dicts()] == FIRST
+
+
+def test_polars_slices_the_answers_itself(shards):
+    lazy = polars.scan_ipc(shards).explode("questions").select(POLARS_ANSWERS)
+    assert lazy.collect().to_series().to_list() == [answer for row in FIRST + LAST for answer in row]
+
+
+SQL_ANSWERS = """
+    SELECT substring(target_text, q.answer_start_char + 1, q.answer_end_char - q.answer_start_char)
+    FROM (SELECT line, target_text, unnest(questions) AS q FROM examples) ORDER BY line, q.que_start_char
+"""
+
+
+def test_duckdb_slices_the_answers_itself(dataset):
+    examples = pyarrow.dataset.dataset(dataset / "data", format="ipc")  # which the query finds by its name
+    rows = duckdb.connect().execute(SQL_ANSWERS).fetchall()
+    assert examples is not None
+    assert [answer for (answer,) in rows] == [answer for row in FIRST + LAST for answer in row]
+
+
+@pytest.fixture
+def datasets(tmp_path, monkeypatch):
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "huggingface"))
+    import datasets  # which reads the environment when it is imported
+
+    return datasets
+
+
+def test_hugging_face_datasets(datasets, shards, tmp_path):
+    loaded = datasets.load_dataset(
+        "arrow", data_files=[str(path) for path in shards], split="train", cache_dir=str(tmp_path / "cache")
+    )
+    assert [answers(row) for row in loaded] == FIRST + LAST
+
+
+def test_hugging_face_datasets_loads_the_folder_as_its_card_says(datasets, dataset, tmp_path):
+    """The folder holds other Arrow files, the rejects: the card's front matter keeps them out."""
+    loaded = datasets.load_dataset(str(dataset), cache_dir=str(tmp_path / "cache"))
+    assert list(loaded) == ["train"]
+    assert [answers(row) for row in loaded["train"]] == FIRST + LAST
