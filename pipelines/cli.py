@@ -1,0 +1,164 @@
+"""`polyspan-data`: makes datasets. Our arguments come first, then `--`, then those of the Beam runner."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from importlib.resources import files as package_files
+from typing import Annotated
+
+import tyro
+
+from pipelines.recipes import CLISM_RECIPES, ClismConfig
+from pipelines.steps.records import ConfigError, InputError
+from schemas.counts import PairCounts
+from schemas.manifest import DatasetError, Manifest
+
+USAGE = """usage: polyspan-data COMMAND [ARGUMENT ...] [-- RUNNER-ARGUMENT ...]
+
+commands:
+  clism   parallel corpora → CLISM [QUE] examples
+  demo    the same on a small corpus that comes with the package, shown at the end
+
+`polyspan-data COMMAND --help` tells the rest. Arguments after `--` go to the Beam runner, for instance
+`-- --runner=FlinkRunner --flink_master=HOST:8081`; without them the job runs on this machine.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The console script. Exit codes: 0 done, 1 the input or the job failed, 2 the arguments cannot work."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    ours, runner = split_at_dashes(arguments)
+    commands: dict[str, Callable[[list[str], list[str]], None]] = {"clism": clism, "demo": demo}
+    if not ours or ours[0] in ("-h", "--help", "help"):
+        print(USAGE, end="")
+        raise SystemExit(0 if ours else 2)
+    command = commands.get(ours[0])
+    if command is None:
+        close = difflib.get_close_matches(ours[0], commands, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        fail(f"There is no command {ours[0]!r}.{hint}\n\n{USAGE}", 2)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("apache_beam").setLevel(logging.WARNING)
+    # Beam says at every start, through the root logger, that a Google Cloud library is absent.
+    logging.getLogger().handlers[0].addFilter(lambda record: not str(record.msg).startswith("apitools not found"))
+    try:
+        command(ours[1:], runner)
+    except ConfigError as error:
+        fail(str(error), 2)
+    except (InputError, DatasetError) as error:
+        fail(str(error), 1)
+    except KeyboardInterrupt:
+        fail("Stopped. Repeat the command to go on from what is finished.", 130)
+
+
+def split_at_dashes(arguments: list[str]) -> tuple[list[str], list[str]]:
+    if "--" not in arguments:
+        return arguments, []
+    at = arguments.index("--")
+    return arguments[:at], arguments[at + 1 :]
+
+
+def fail(message: str, code: int) -> None:
+    print(f"polyspan-data: {message}", file=sys.stderr)
+    raise SystemExit(code)
+
+
+def clism(arguments: list[str], runner: list[str]) -> None:
+    """Turn parallel corpora into CLISM [QUE] examples."""
+    recipe, arguments = pick_recipe(arguments)
+    config = tyro.cli(
+        ClismConfig,
+        prog="polyspan-data clism",
+        description=(
+            "Turn parallel corpora into CLISM [QUE] examples. "
+            f"--recipe NAME starts from a named configuration ({', '.join(CLISM_RECIPES)}); "
+            "the defaults below are the recipe's."
+        ),
+        args=arguments,
+        default=CLISM_RECIPES[recipe],
+    )
+    from pipelines.clism import run  # Beam takes seconds to import, --help should not
+
+    print(summary(run(config, runner), config.output))
+
+
+def pick_recipe(arguments: list[str]) -> tuple[str, list[str]]:
+    """The value of --recipe, and the other arguments."""
+    rest, recipe = [], "clism"
+    remaining = iter(arguments)
+    for argument in remaining:
+        if argument == "--recipe" or argument.startswith("--recipe="):
+            recipe = argument.partition("=")[2] or next(remaining, "")
+        else:
+            rest.append(argument)
+    if recipe not in CLISM_RECIPES:
+        close = difflib.get_close_matches(recipe, CLISM_RECIPES, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise ConfigError(f"There is no recipe {recipe!r}; there are: {', '.join(CLISM_RECIPES)}.{hint}")
+    return recipe, rest
+
+
+def demo(arguments: list[str], runner: list[str]) -> None:
+    """Make CLISM examples from the corpus that comes with the package, and show some."""
+
+    def options(
+        output: Annotated[str, tyro.conf.arg(help="The dataset folder to write; replaced if it is there.")],
+        count: Annotated[int, tyro.conf.arg(help="How many examples of each language pair to show.")] = 4,
+    ) -> tuple[str, int]:
+        return output, count
+
+    output, count = tyro.cli(options, prog="polyspan-data demo", description=demo.__doc__, args=arguments)
+    from pipelines.clism import run
+    from schemas.inspection import show_examples
+
+    corpus = str(package_files("pipelines") / "sample" / "sample.tsv")
+    config = ClismConfig(bitext=(corpus,), pair=("en-ar", "en-hi", "en-vi"), output=output, overwrite=True)
+    manifest = run(config, runner)
+    for pair in config.pair:
+        show_examples(output, count=count, pair=pair, stream=sys.stdout)
+    print(summary(manifest, output))
+
+
+def summary(manifest: Manifest, output: str) -> str:
+    """What became of every record, per language pair, and what to do next."""
+    lines = []
+    for pair, counts in sorted(manifest.counts.items()):
+        lines += [f"{pair}:", *ledger_lines(counts), ""]
+    rows, size = manifest.totals.examples, sum(shard.bytes for shard in manifest.shards)
+    lines.append(
+        f"Wrote {rows:,} examples to {output}/data ({len(manifest.shards)} Arrow shard"
+        f"{'s' if len(manifest.shards) > 1 else ''}, {size / 1e6:.1f} MB)."
+    )
+    if not rows:
+        lines.append("No example came out: read why with the second command below.")
+    lines += [
+        f"Look at them:      polyspan-inspect show {output}",
+        f"Read the rejects:  polyspan-inspect show {output} --rejects",
+        f"In pandas:         pandas.read_feather({output + '/' + manifest.shards[0].file!r})",
+    ]
+    return "\n".join(lines)
+
+
+def ledger_lines(counts: PairCounts) -> list[str]:
+    """The two ledgers, in words, each adding up.
+
+    >>> print("\\n".join(ledger_lines(PairCounts(10, 7, {"no_mention": 3}, 12, 10, {"no_link": 2}))))
+      10 sentence pairs read = 7 examples + 3 refused (no_mention 3)
+      12 mentions found = 10 questions + 2 refused (no_link 2)
+    """
+    lines = []
+    for read, unit, kept, kept_as, rejects in (
+        (counts.pairs_read, "sentence pairs read", counts.examples, "examples", counts.pair_rejects),
+        (counts.mentions_found, "mentions found", counts.questions, "questions", counts.mention_rejects),
+    ):
+        by_size = sorted(rejects.items(), key=lambda item: (-item[1], item[0]))
+        reasons = f" ({', '.join(f'{reason} {number:,}' for reason, number in by_size)})" if rejects else ""
+        lines.append(f"  {read:,} {unit} = {kept:,} {kept_as} + {sum(rejects.values()):,} refused{reasons}")
+    return lines
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""Parallel corpora → CLISM `[QUE]` examples (CLISM, 3.1): the whole job on one screen, then how it is started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib import metadata
+
+import apache_beam as beam
+import pyarrow
+from apache_beam.io.filesystems import FileSystems
+
+import schemas.clism
+from pipelines.aligner import AlignmentModel
+from pipelines.arrow_sink import WriteDataset
+from pipelines.launch import close_output, commit, launch, open_output, polyspan_version, runner_options
+from pipelines.recipes import ClismConfig
+from pipelines.steps.bitext import BitextFile, expand_bitext
+from pipelines.steps.entities import check_tagger, tagger_version
+from pipelines.steps.records import ConfigError, LanguagePair
+from pipelines.steps.tokenize import check_tokenizer, tokenizer_version
+from pipelines.transforms import AlignAndMask, Job, ReadBitext, TokenizeAndTag, TrainAligners
+from pipelines.work import open_file
+from schemas.languages import language
+from schemas.manifest import Manifest
+
+STAGES = {"read": "read", "tokenized": "tokenised and tagged", "models": "(aligners)", "masked": "aligned and masked"}
+
+
+def build(
+    pipeline: beam.Pipeline,
+    config: ClismConfig,
+    files: list[BitextFile],
+    given_models: list[tuple[str, str]],
+    manifest: Manifest,
+    job: Job,
+) -> None:
+    """The graph. Its elements are references to chunks of some thousand sentence pairs (`steps/chunks.py`)."""
+    chunks = (
+        pipeline
+        | "ReadBitext" >> ReadBitext(files, config.chunk_pairs, config.filters.drop_duplicates, job)
+        | "TokenizeAndTag" >> TokenizeAndTag(config.filters, config.tagger, job)
+    )
+    if given_models:
+        aligners = pipeline | "GivenAligners" >> beam.Create(given_models)
+    else:
+        aligners = chunks | "TrainAligners" >> TrainAligners(config.aligner, job)
+    (
+        chunks
+        | "AlignAndMask" >> AlignAndMask(aligners, config.masking, job)
+        | "WriteDataset"
+        >> WriteDataset(config.output, schemas.clism.ARROW_SCHEMA, manifest, config.rows_per_shard, job)
+    )
+
+
+def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
+    """Makes the dataset and returns its manifest. What cannot work raises `ConfigError` before any worker starts."""
+    options = runner_options(runner_arguments, config.workers)
+    pairs = [language_pair(name) for name in config.pair]
+    if not pairs:
+        raise ConfigError("No language pair. Name one or more, source first: --pair en-vi")
+    if not config.bitext:
+        raise ConfigError("No corpus. Name one or more, for instance: --bitext news.en,news.vi")
+    for name in ("chunk_pairs", "rows_per_shard"):
+        if getattr(config, name) < 1:
+            raise ConfigError(f"--{name.replace('_', '-')} is {getattr(config, name)}, but must be at least 1.")
+    for lang in dict.fromkeys(lang for pair in pairs for lang in pair):
+        check_tokenizer(lang)
+    for lang in dict.fromkeys(pair.source for pair in pairs):
+        check_tagger(config.tagger, lang)
+    versions = {"polyspan": polyspan_version(), "pyarrow": pyarrow.__version__} | versions_of(config, pairs)
+    given_models = given_aligners(config.aligner.model, pairs) if config.aligner.model else []
+    files = expand_bitext(config.bitext, pairs)
+    decides = asdict(config)
+    for name in ("output", "overwrite", "workers"):
+        del decides[name]
+    work = open_output(
+        config.output, config.overwrite, {"config": decides, "versions": versions, "inputs": sizes(files)}
+    )
+    job = Job(work, config.seed, config.rejects_per_reason)
+    manifest = Manifest(
+        schema=f"{schemas.clism.NAME}/{schemas.clism.VERSION}",
+        shards=(),
+        rejects=(),
+        counts={},
+        config=decides,
+        versions=versions,
+        inputs=(),
+        commit=commit(),
+    )
+    launch(lambda pipeline: build(pipeline, config, files, given_models, manifest, job), work, STAGES, options)
+    return close_output(config.output)
+
+
+def language_pair(name: str) -> LanguagePair:
+    source, dash, target = name.partition("-")
+    if not dash:
+        raise ConfigError(f"--pair {name}: expected two languages joined by a hyphen, source first, such as en-vi.")
+    try:
+        pair = LanguagePair(language(source).code, language(target).code)
+    except ValueError as error:
+        raise ConfigError(f"--pair {name}: {error}") from None
+    if pair.source == pair.target:
+        raise ConfigError(f"--pair {name}: the two languages are the same.")
+    return pair
+
+
+def given_aligners(model: str, pairs: list[LanguagePair]) -> list[tuple[str, str]]:
+    """(language pair, path) of each saved model; `{pair}` in the path stands for the language pair."""
+    if len(pairs) > 1 and "{pair}" not in model:
+        raise ConfigError(
+            f"--aligner.model {model}: one model cannot serve {len(pairs)} language pairs. Put {{pair}} into the path."
+        )
+    paths = [(str(pair), model.replace("{pair}", str(pair))) for pair in pairs]
+    for _, path in paths:
+        if not FileSystems.exists(path):
+            raise ConfigError(f"--aligner.model: no such file: {path}")
+        with open_file(path) as stream:
+            AlignmentModel.load(stream)
+    return paths
+
+
+def versions_of(config: ClismConfig, pairs: list[LanguagePair]) -> dict[str, str]:
+    """Of everything that decides words and mentions, by language."""
+    versions = {"spacy": metadata.version("spacy")}  # of its stop words
+    for lang in dict.fromkeys(lang for pair in pairs for lang in pair):
+        versions |= {f"{lang}.{name}": found for name, found in tokenizer_version(lang).items()}
+    for lang in dict.fromkeys(pair.source for pair in pairs):
+        versions |= {f"{lang}.tagger.{name}": found for name, found in tagger_version(config.tagger, lang).items()}
+    return versions
+
+
+def sizes(files: list[BitextFile]) -> list[list[object]]:
+    """Path, size and time of every input file: a job that was stopped goes on only if they are still the same."""
+    paths = list(dict.fromkeys(path for file in files for path in (file.source_path, file.target_path)))
+    found = FileSystems.match(paths)
+    return [
+        [path, match.metadata_list[0].size_in_bytes, match.metadata_list[0].last_updated_in_seconds]
+        for path, match in zip(paths, found, strict=True)
+    ]

@@ -1,0 +1,168 @@
+"""Starting a job: its output folder, Beam's options, progress while it runs, and errors that people can read."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import hashlib
+import json
+import logging
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
+
+from pipelines.steps.records import ConfigError, InputError
+from pipelines.work import WorkFolder, delete_tree, open_file, replace_file
+from schemas.manifest import FILE_NAME, Manifest
+
+WORK = "work"
+IN_PROCESS_RUNNER = "FnApiRunner"  # Beam's own choice may fetch a runner from the web
+
+logger = logging.getLogger(__name__)
+
+
+def open_output(output: str, overwrite: bool, identity: Mapping[str, Any]) -> WorkFolder:
+    """The work folder inside `output`: the one of a job that was stopped, if it was the same job, or a new one.
+
+    `identity` is everything that decides what the job writes.
+    """
+    if not output:
+        raise ConfigError("No output folder. Name one: --output FOLDER")
+    manifest = FileSystems.join(output, FILE_NAME)
+    if FileSystems.exists(manifest):
+        if not overwrite:
+            raise ConfigError(
+                f"{output} already holds a dataset. Name another --output, or replace it with: --overwrite"
+            )
+        FileSystems.delete([manifest])
+    elif "://" not in output and Path(output).is_file():
+        raise ConfigError(f"{output} is a file, but --output names a folder.")
+    for leftover in ("data", "rejects"):
+        delete_tree(FileSystems.join(output, leftover))
+    fingerprint = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
+    work = WorkFolder(FileSystems.join(output, WORK, fingerprint))
+    marker = FileSystems.join(work.path, "job.json")
+    if FileSystems.exists(marker):
+        logger.info("Going on with a job that was stopped; what it finished is kept in %s", work.path)
+    else:
+        delete_tree(FileSystems.join(output, WORK))
+        with replace_file(marker) as stream:
+            stream.write(json.dumps(identity, indent=2, sort_keys=True).encode())
+    return work
+
+
+def close_output(output: str) -> Manifest:
+    """The finished dataset's manifest; what only the running job needed is deleted."""
+    with open_file(FileSystems.join(output, FILE_NAME)) as stream:
+        manifest = Manifest.from_json(stream.read().decode())
+    delete_tree(FileSystems.join(output, WORK))
+    return manifest
+
+
+def launch(
+    build: Callable[[beam.Pipeline], None], work: WorkFolder, stages: Mapping[str, str], options: PipelineOptions
+) -> None:
+    """Runs the graph to its end. `stages` names the work folder's stages for the progress line, in order."""
+    pipeline = beam.Pipeline(options=options)
+    build(pipeline)
+    with progress(work, stages):
+        try:
+            result = pipeline.run()
+            result.wait_until_finish()
+        except Exception as error:
+            if expected := _expected_error(error):
+                raise expected from None
+            raise
+
+
+def _expected_error(error: BaseException) -> ConfigError | InputError | None:
+    """The error that a worker raised on purpose, out of the traceback that a runner made of it."""
+    if isinstance(error, ConfigError | InputError):
+        return error
+    for kind in (ConfigError, InputError):
+        if found := re.search(rf"\.{kind.__name__}: (.*?)(?= \[while running|\n\s*\n|\Z)", str(error), re.DOTALL):
+            return kind(found.group(1).strip())
+    return None
+
+
+def runner_options(arguments: Sequence[str], workers: int) -> PipelineOptions:
+    """Beam's options. Unlike Beam, refuses arguments that no option of Beam or of the runner takes."""
+    known = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for cls in PipelineOptions.__subclasses__():
+        with contextlib.suppress(argparse.ArgumentError):
+            cls._add_argparse_args(known)
+    _, unknown = known.parse_known_args(list(arguments))
+    if unknown:
+        options = [option for action in known._actions for option in action.option_strings]
+        close = difflib.get_close_matches(unknown[0].split("=")[0], options, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise ConfigError(f"No runner option of Beam takes {unknown[0]!r} (after `--`).{hint}")
+    arguments = list(arguments)
+    if not any(argument.startswith("--runner") for argument in arguments):
+        arguments.append(f"--runner={IN_PROCESS_RUNNER}")
+        if workers != 1:
+            arguments += ["--direct_running_mode=multi_processing", f"--direct_num_workers={workers}"]
+    elif workers != 1:
+        raise ConfigError("--workers is for local runs: give the runner's own option for its workers after `--`.")
+    return PipelineOptions(arguments)
+
+
+@contextlib.contextmanager
+def progress(work: WorkFolder, stages: Mapping[str, str], every_s: float = 1.0) -> Iterator[None]:
+    """While the body runs, says on stderr how many chunks each stage has finished: whatever the runner, they are files."""
+    stopped = threading.Event()
+    interactive = sys.stderr.isatty()
+
+    def say() -> None:
+        last, started, pause = "", time.monotonic(), every_s
+        while not stopped.wait(pause):
+            try:
+                counts = [f"{name} {len(work.keys(stage)):,}" for stage, name in stages.items()]
+            except Exception:  # a listing that fails is no reason to stop the job
+                continue
+            line = " · ".join(counts)
+            if line != last or interactive:
+                text = f"[{time.monotonic() - started:5.0f} s] chunks {line}"
+                print(f"\r\033[K{text}" if interactive else text, end="" if interactive else "\n", file=sys.stderr, flush=True)
+            last, pause = line, every_s if interactive else min(30.0, pause * 1.5)
+        if interactive:
+            print(file=sys.stderr)
+
+    thread = threading.Thread(target=say, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join(timeout=10)
+
+
+def polyspan_version() -> str:
+    try:
+        return version("polyspan")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def commit() -> str | None:
+    """The commit of the checkout that this code runs from, if it runs from one and git is there."""
+    here = Path(__file__).resolve().parent
+    try:
+        command = ["git", "-C", str(here), "log", "-1", "--format=%H"]
+        top = subprocess.run([*command[:3], "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=True)
+        if Path(top.stdout.strip()) != here.parent:
+            return None
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() or None
+    except (OSError, subprocess.CalledProcessError):
+        return None

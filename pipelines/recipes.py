@@ -1,0 +1,55 @@
+"""Named, complete configurations. A variant is `replace` on another; nothing is configured anywhere else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from pipelines.aligner import AlignerConfig
+from pipelines.steps.entities import TaggerConfig
+from pipelines.steps.filters import FilterConfig
+from pipelines.steps.masking import MaskingConfig
+
+
+@dataclass(frozen=True)
+class ClismConfig:
+    """Parallel corpora → CLISM examples: one dataset folder, for one or many language pairs.
+
+    Every field but the last three decides the dataset's bytes and is written to its manifest.
+    """
+
+    bitext: tuple[str, ...] = ()
+    """The corpora: text.en,text.vi (line-aligned), corpus.tmx, corpus.tsv or corpus.tsv@COLUMN,COLUMN; plain, .gz,
+    .bz2, .xz or .zst; globs; {pair}, {source}, {target} stand for the language pair's; en-vi=SPEC is read for en-vi
+    only."""
+    pair: tuple[str, ...] = ()
+    """Language pairs, such as en-vi en-ar: mentions are masked in the first and answered in the second language."""
+    tagger: TaggerConfig = field(default_factory=TaggerConfig)
+    filters: FilterConfig = field(default_factory=FilterConfig)
+    aligner: AlignerConfig = field(default_factory=AlignerConfig)
+    masking: MaskingConfig = field(default_factory=MaskingConfig)
+    seed: int = 0
+    """Decides which pairs train the aligner where they are too many, and which rejects are kept for reading."""
+    chunk_pairs: int = 2000
+    """Sentence pairs per chunk: the unit of work, of batching and of resuming."""
+    rows_per_shard: int = 100_000
+    """About how many examples one Arrow shard holds."""
+    rejects_per_reason: int = 50
+    """How many rejects of each reason are kept for reading; their counts are always exact."""
+    output: str = ""
+    """The dataset folder to write."""
+    overwrite: bool = False
+    """Replace a dataset that stands in the output folder."""
+    workers: int = 1
+    """Local worker processes; 0 for one a core. Other runners have options of their own, after `--`."""
+
+
+CLISM = ClismConfig()
+
+CLISM_PAPER = replace(
+    CLISM,
+    filters=FilterConfig(max_length_ratio=0, drop_identical=False, drop_duplicates=False),
+    masking=MaskingConfig(strictness="any", max_span_words=10**6, drop_stop_words=False),
+)
+"""The paper's literal reading: it names no filter but the 128 words a side, and takes every linked mention."""
+
+CLISM_RECIPES = {"clism": CLISM, "clism_paper": CLISM_PAPER}

@@ -1,0 +1,577 @@
+"""The embedded English tagger: capitals, word lists and cue words; no model, no download, no state between texts.
+
+A text goes through four steps, each a function below:
+
+1. `_tokens`: words, numbers and punctuation with their offsets.
+2. `_runs`: maximal sequences of capitalised words, joined over `of`, `van der`, `&` and the like.
+3. `_segments`: a run falls apart at titles, nationalities and dates; what remains is a name, or nothing.
+4. `_label`: a best guess of the type (spaCy's names: PERSON, ORG, GPE, LOC, FAC, NORP, EVENT …).
+
+Dates, times and quantities are regular expressions over what the names left free. The lists in `data/entities_en`
+are ours, written from general knowledge; nothing here was learned from data.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from pipelines.steps.records import EntityMention
+from schemas.spans import CharSpan
+
+VERSION = "1"
+LABELS = (
+    "CARDINAL", "DATE", "EVENT", "FAC", "GPE", "LOC", "MONEY", "NORP", "ORDINAL", "ORG", "PERCENT", "PERSON",
+    "PRODUCT", "QUANTITY", "TIME", "WORK_OF_ART",
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------- word lists
+
+
+DATA = files("pipelines") / "data" / "entities_en"
+
+
+def _lines(name: str) -> list[str]:
+    text = (DATA / f"{name}.txt").read_text(encoding="utf-8")
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def _words(name: str) -> frozenset[str]:
+    return frozenset(word for line in _lines(name) for word in line.split())
+
+
+_CUES = {kind: frozenset(words.split()) for kind, _, words in (line.partition(": ") for line in _lines("cue_words"))}
+_FUNCTION, _COMMON, _FIRST = _words("function_words"), _words("common_words"), _words("first_names")
+_NORP = _words("demonyms")
+_ACRONYM, _PARTICLE = _CUES["acronym"], _CUES["particle"]
+_HEADS = _CUES["org_head"] | _CUES["loc_head"] | _CUES["fac_head"]
+# "Mount Everest", "Lake Victoria": kept before a known name, where another ordinary word would be dropped.
+_PREFIX = frozenset(
+    "mount mt mt. lake cape fort ft. port gulf bay st st. saint san santa santo são los las el nova new north south "
+    "east west northern southern eastern western central upper lower greater great inner outer isle river".split()
+)
+_COMPANY = frozenset("inc inc. ltd ltd. llc corp corp. co co. plc gmbh llp lp pvt pvt. n.v. s.a. jr jr. sr sr.".split())
+_GENERATION = frozenset("jr jr. sr sr. ii iii iv vi vii viii ix xi xii xiii xiv xv xvi v x".split())
+# Nouns that govern "of …": Bank of China, Gulf of Mexico; "for": Center for Disease Control.
+_OF = (_HEADS - _CUES["loc_head"]) | frozenset(
+    "gulf isle isles bay cape strait straits city state republic kingdom empire commonwealth province district county "
+    "town port lake sea mount valley duchy islands principality battle siege treaty tower order house free lady "
+    "offices knights daughters sons friends doctors king's speaker declaration statue".split()
+)
+_FOR = frozenset(
+    "center centre institute council committee campaign department agency association foundation society "
+    "organization organisation movement party office ministry coalition alliance fund project network doctors "
+    "trust partnership program programme laboratory academy museum school union board commission forum".split()
+)
+# "St. Mary's Hospital", "People's Republic": what follows a possessive inside a name.
+_POSSESSED = frozenset(
+    "college university hospital school church cathedral abbey restaurant grill cafe café bar pub deli diner pizza "
+    "bakery kitchen island bay park square castle palace republic party bank club cup cave creek hill point hall".split()
+)
+# Names that are words when written small.
+_NOT_LOWER = frozenset(
+    "turkey china chad jordan georgia niger guinea mali chile essen lima male us la york nice reading bath mobile "
+    "orange cork cologne split java phoenix buffalo queens mercury mars venus saturn jupiter pluto lorraine charlotte "
+    "victoria florence sydney austin orlando virginia tyre pacific arctic baltic rio bern troy congress senate "
+    "parliament treasury labour guardian amazon apple ford who un ira eta sec ups oracle intel dell nirvana beatles "
+    "paramount arsenal disney cisco lakers tories capitol broadway bali panama newark hesse".split()
+)
+
+
+# ---------------------------------------------------------------- tokens
+
+
+_TOKEN = re.compile(
+    r"""
+      (?P<skip> https?://\S+ | www\.\S+ | [\w.+-]+@[\w-]+(?:\.[\w-]+)+ | [@\#]\w+ | \w+\.(?:com|org|net|html?)\b )
+    | (?P<poss> ['’][sS](?!\w) )
+    | (?P<word> (?:[^\W\d_]\.){2,}[^\W\d_]?(?!\w)                                      # U.S.  J.R.R.
+              | (?:Mr|Mrs|Ms|Dr|St|Prof|Gen|Sen|Gov|Rep|Lt|Col|Maj|Capt|Sgt|Adm|Jr|Sr|Mt|Ft|Rev|Inc|Corp|Ltd|Co|No|vs
+                |Jan|Feb|Aug|Sept|Oct|Nov|Dec|Ave|Blvd)\.(?!\w)
+              | [A-Z]\.(?=\s?[A-Z])                                                   # J. Smith
+              | [^\W\d_][^\W_]*[-‐‑]\d+(?!\w)                                            # COVID-19
+              | [^\W\d_][^\W_]* (?: ['’](?![sS](?!\w)) [^\W\d_]+ )* )
+    | (?P<punct> \S )
+    """,
+    re.VERBOSE,
+)
+_OPENING = frozenset("\"“‘'«„`[")
+_CLOSING = frozenset("\"”’'»)]")
+_SENTENCE_END = frozenset(".?!…:。")
+_HYPHENS = frozenset("-‐‑–")
+
+
+class Token(NamedTuple):
+    start: int
+    end: int
+    text: str
+    is_word: bool
+
+
+def _tokens(text: str) -> list[Token]:
+    return [Token(m.start(), m.end(), m.group(), m.lastgroup == "word") for m in _TOKEN.finditer(text)]
+
+
+@lru_cache(maxsize=1 << 16)
+def _is_common(lower: str) -> bool:
+    """Is this an ordinary English word, or an inflected form of one?"""
+    if lower in _COMMON or lower in _FUNCTION:
+        return True
+    for suffix, endings in (
+        ("ies", ("y",)), ("es", ("", "e")), ("s", ("",)), ("ied", ("y",)), ("ed", ("", "e")), ("ing", ("", "e")),
+        ("ily", ("y",)), ("ly", ("", "le")), ("er", ("", "e")), ("est", ("", "e")), ("n't", ("",)), ("ers", ("", "e")),
+        ("ness", ("",)), ("less", ("",)), ("ful", ("",)), ("al", ("", "e")), ("ist", ("", "e")), ("y", ("", "e")),
+    ):  # fmt: skip
+        if lower.endswith(suffix) and len(lower) >= len(suffix) + 2:
+            stem = lower[: -len(suffix)]
+            if any(stem + ending in _COMMON or stem + ending in _FUNCTION for ending in endings if len(stem) > 1):
+                return True
+            if suffix in ("ed", "ing", "er") and stem[-1] == stem[-2]:  # stopped, planning
+                return stem[:-1] in _COMMON or stem[:-1] in _FUNCTION
+    head, mark, _ = lower.replace("’", "'").partition("'")
+    return bool(mark) and len(head) > 1 and head in _FUNCTION
+
+
+class _Phrase(NamedTuple):
+    words: tuple[str, ...]
+    lower: tuple[str, ...]
+    label: str  # "GPE" or "ORG"
+
+
+def _phrases() -> dict[str, list[_Phrase]]:
+    """Known names by their first word in lower case, longest first."""
+    found: dict[str, list[_Phrase]] = {}
+    for name, label in (("places", "GPE"), ("organisations", "ORG")):
+        for line in _lines(name):
+            for entry in line.split(";"):
+                words = tuple(token.text for token in _tokens(entry.strip()))
+                if words:
+                    lower = tuple(word.lower() for word in words)
+                    found.setdefault(lower[0], []).append(_Phrase(words, lower, label))
+    for phrases in found.values():
+        phrases.sort(key=lambda phrase: -len(phrase.words))
+    return found
+
+
+_PHRASES = _phrases()
+
+
+# ---------------------------------------------------------------- runs of capitalised words
+
+
+class Unit(NamedTuple):
+    """A known phrase, a capitalised word, or a small word that joins two of them ("link", "particle")."""
+
+    start: int
+    end: int
+    text: str
+    lower: str
+    kind: str  # GPE ORG NORP first name initial suffix common title calendar link particle
+    weak: bool  # the capital may come from the position alone
+    common: bool  # also an ordinary word
+
+
+def _capital(text: str) -> bool:
+    return text[0].isupper() or (not text.islower() and text.lower() != text)
+
+
+def _kind(text: str, lower: str, common: bool) -> str:
+    if lower in _CUES["calendar"] or (lower.endswith("days") and lower[:-1] in _CUES["calendar"]):
+        return "calendar"
+    if text in _NORP or (text[-1] == "s" and text[:-1] in _NORP and text not in _FIRST):
+        return "NORP"
+    if lower in _GENERATION and (text.isupper() or "r" in lower):
+        return "suffix"
+    if text in _FIRST:
+        return "first"
+    if lower in _CUES["title"]:
+        return "title"
+    if len(text) == 1 or (len(text) == 2 and text[1] == "."):
+        return "initial"
+    return "common" if common or lower in _ACRONYM else "name"
+
+
+def _phrase_at(tokens: Sequence[Token], i: int, exact: bool) -> _Phrase | None:
+    for phrase in _PHRASES.get(tokens[i].text.lower(), ()):
+        words = phrase.words if exact else phrase.lower
+        size = len(words)
+        if i + size <= len(tokens) and all(
+            (token.text if exact else token.text.lower()) == word
+            for token, word in zip(tokens[i : i + size], words, strict=False)
+        ):
+            return phrase
+    return None
+
+
+def _is_weak(tokens: Sequence[Token], i: int) -> bool:
+    while i and tokens[i - 1].text in _OPENING | _HYPHENS | {"*", "•", ">", "("}:
+        if tokens[i - 1].text in _OPENING:
+            return True
+        if tokens[i - 1].text == "(" or tokens[i - 1].end == tokens[i].start:
+            return i == 1
+        i -= 1
+    if i > 1 and tokens[i - 1].text in _CLOSING:
+        i -= 1
+    return i == 0 or tokens[i - 1].text[-1] in _SENTENCE_END and not tokens[i - 1].is_word
+
+
+def _unit(tokens: Sequence[Token], i: int, all_weak: bool) -> tuple[Unit, int] | None:
+    """The unit that begins at token `i`, and the index after it."""
+    token = tokens[i]
+    if not token.is_word or not _capital(token.text):
+        return None
+    weak = all_weak or _is_weak(tokens, i)
+    lower = token.text.lower()
+    if phrase := _phrase_at(tokens, i, exact=True):
+        end = i + len(phrase.words)
+        common = end == i + 1 and _is_common(lower)
+        return Unit(token.start, tokens[end - 1].end, token.text, tokens[end - 1].text.lower(), phrase.label, weak,
+                    common), end  # fmt: skip
+    common = _is_common(lower) or (weak and _DERIVED.search(lower) is not None)
+    if lower in _FUNCTION and lower not in _ADJECTIVES and token.text not in _FIRST and (weak or lower != "may"):
+        return None
+    return Unit(token.start, token.end, token.text, lower, _kind(token.text, lower, common), weak, common), i + 1
+
+
+# Endings of ordinary words; some surnames have them too, so they count only where the position explains the capital.
+_DERIVED = re.compile(r"(?:\w{4}(?:ly|ed)|\w{4}ing|\w\w(?:tion|sion|ness|ment|able|ible|ous|less|ism)s?)$")
+_ADJECTIVES = frozenset("new old great high little big young best first second third good low".split())
+
+
+def _capital_at(tokens: Sequence[Token], i: int) -> bool:
+    return i < len(tokens) and tokens[i].is_word and tokens[i].text[0].isupper()
+
+
+def _next_name(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
+    """The index of the capitalised word that continues `run` after the small words at `i`, or 0."""
+    token, last = tokens[i], run[-1]
+    lower = token.text.lower()
+    if token.text in _HYPHENS:
+        joined = token.start == last.end and _capital_at(tokens, i + 1) and tokens[i + 1].start == token.end
+        countries = last.kind == "GPE" and joined and _phrase_at(tokens, i + 1, exact=True) is not None
+        return i + 1 if joined and not countries else 0
+    if lower in ("'s", "’s"):
+        owned = last.kind in ("first", "name", "common") and _capital_at(tokens, i + 1)
+        return i + 1 if owned and tokens[i + 1].text.lower() in _POSSESSED else 0
+    if lower == "&":
+        return i + 1 if _capital_at(tokens, i + 1) else 0
+    if token.text == ",":
+        return i + 1 if i + 1 < len(tokens) and tokens[i + 1].text.lower() in _COMPANY else 0
+    if lower in ("of", "for"):
+        if last.lower not in (_OF if lower == "of" else _FOR) or last.kind == "title":
+            return 0
+        j = i + 2 if i + 1 < len(tokens) and tokens[i + 1].text.lower() == "the" else i + 1
+        return j if _capital_at(tokens, j) else 0
+    if lower == "and":
+        if not _capital_at(tokens, i + 1) or not last.common or last.kind in ("GPE", "ORG", "title"):
+            return 0
+        ahead = [tokens[i + 1].text.lower()]
+        for following in tokens[i + 2 : i + 4]:
+            if not following.is_word or not _capital(following.text):
+                break
+            ahead.append(following.text.lower())
+        governed = any(unit.lower in ("of", "for") for unit in run)
+        heads = len(ahead) > 1 and ahead[-1] in _CUES["org_head"]
+        return i + 1 if (governed or heads) and _is_common(ahead[0]) and last.lower not in _HEADS else 0
+    j = i
+    while j < len(tokens) and j < i + 4 and (tokens[j].text in _PARTICLE or (j > i and tokens[j].text in _HYPHENS)):
+        j += 1
+    person = last.kind in ("first", "name", "initial") or (last.kind in ("GPE", "common") and not last.weak)
+    return j if j > i and person and _capital_at(tokens, j) and tokens[j].text.lower() not in _FUNCTION else 0
+
+
+def _is_syllable(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> bool:
+    """The "-un" of "Kim Jong-un"."""
+    return (
+        len(run) > 1 and run[-1].kind == "name" and not run[-1].common and run[-1].text.isalpha()
+        and tokens[i].text in _HYPHENS and tokens[i].start == run[-1].end
+        and i + 1 < len(tokens) and tokens[i + 1].start == tokens[i].end
+        and len(tokens[i + 1].text) <= 4 and tokens[i + 1].text.islower() and not _is_common(tokens[i + 1].text)
+    )  # fmt: skip
+
+
+def _runs(tokens: Sequence[Token], all_weak: bool) -> Iterator[list[Unit]]:
+    run: list[Unit] = []
+    i = 0
+    while i < len(tokens):
+        if found := _unit(tokens, i, all_weak):
+            unit, i = found
+            run.append(unit)
+            continue
+        if run and _is_syllable(run, tokens, i):
+            run.append(Unit(tokens[i].start, tokens[i + 1].end, "-", "-", "suffix", False, False))
+            i += 2
+            continue
+        j = _next_name(run, tokens, i) if run else 0
+        if j and _unit(tokens, j, all_weak) is not None:
+            kind = "link"
+        else:
+            if run:
+                yield run
+                run = []
+            j, kind = i + 1, "particle"
+            if tokens[i].text in _CUES["leading_particle"]:
+                j += j < len(tokens) and tokens[j].text in _HYPHENS
+                if not (_capital_at(tokens, j) and (found := _unit(tokens, j, all_weak)) and found[0].kind == "name"):
+                    j = i + 1
+                    kind = ""
+            else:
+                kind = ""
+        if kind:
+            run += [Unit(t.start, t.end, t.text, t.text.lower(), kind, False, False) for t in tokens[i:j]]
+        i = j
+    if run:
+        yield run
+
+
+# ---------------------------------------------------------------- from runs to names
+
+
+def _organised(units: Sequence[Unit]) -> bool:
+    """Does a name that ends (or governs) like an organisation, a building or an event follow?"""
+    for index, unit in enumerate(units):
+        if unit.kind in ("calendar", "title", "first"):
+            return False
+        ends = index + 1 == len(units) or units[index + 1].kind in ("link", "calendar")
+        if ends and (unit.lower in _HEADS or unit.lower in _CUES["event_head"]):
+            return True
+    return False
+
+
+def _keeps_title(run: Sequence[Unit], k: int, segment: Sequence[Unit]) -> bool:
+    """"General Motors", "Queen Mary University", "Stephen King", "Ministry of Justice": the title is part of the name."""
+    rest = run[k + 1 :]
+    if segment and (segment[-1].kind == "link" or (run[k].lower in _SURNAMES and segment[-1].kind in _PERSONAL)):
+        return True
+    if not rest or rest[0].kind == "link":
+        return False
+    return rest[0].lower in _HEADS or (run[k].lower in _ROYAL and run[k].kind == "title" and rest[-1].lower in _HEADS)
+
+
+_PERSONAL = frozenset(("first", "name", "initial"))
+_SURNAMES = frozenset(
+    "king khan shah sheikh prince duke judge bishop pope major dean earl baron mayor knight singer master monk priest "
+    "count head justice lord".split()
+)
+_ROYAL = frozenset("king queen prince princess lady".split())
+
+
+def _segments(run: Sequence[Unit]) -> Iterator[tuple[list[Unit], bool]]:
+    """The parts of a run that may be names, with whether a title stood before."""
+    segment: list[Unit] = []
+    titled = office = False
+    for k, unit in enumerate(run):
+        office = office and unit.kind in ("link", "common")
+        if unit.kind == "calendar" and not (segment and segment[-1].kind == "first"):
+            yield segment, titled
+            segment, titled = [], False
+        elif unit.kind == "title" and not _keeps_title(run, k, segment):
+            yield segment, titled
+            segment, titled = [], True
+            office = k + 1 < len(run) and run[k + 1].kind == "link"  # Secretary of Defense …
+        elif office and unit.kind in ("link", "common"):
+            continue
+        elif unit.kind == "NORP" and not _organised(run[k + 1 :]) and not (segment and segment[-1].kind == "link"):
+            if segment and segment[-1].kind != "NORP":
+                yield segment, titled
+                segment, titled = [], False
+            segment.append(unit)
+        elif segment and unit.kind not in ("link", "suffix") and all(u.kind == "NORP" for u in segment) and not _organised(run[k:]):
+            yield segment, titled
+            segment, titled = [unit], False
+        else:
+            segment.append(unit)
+    yield segment, titled
+
+
+def _trimmed(segment: list[Unit]) -> list[Unit]:
+    """The segment without small words at its edges and without what only its position capitalised; may be empty."""
+    first, last = 0, len(segment)
+    while first < last and segment[first].kind in ("link", "suffix"):
+        first += 1
+    while last > first and segment[last - 1].kind in ("link", "particle"):
+        last -= 1
+    units = segment[first:last]
+    if units and units[0].weak and units[0].common and units[0].kind in ("common", "initial", "title", "first", "GPE", "ORG"):
+        following = units[1] if len(units) > 1 else None
+        known = following is not None and following.kind in ("first", "GPE", "ORG", "NORP", "initial")
+        if following is None or (known and units[0].lower not in _PREFIX and units[0].kind == "common"):
+            return _trimmed(units[1:])
+        if following.weak and units[0].kind == "common" and units[-1].lower not in _HEADS:
+            return _trimmed(units[1:])
+    if all(unit.kind in ("common", "initial", "suffix", "link", "title") for unit in units):
+        names_something = units[-1].lower in _HEADS or units[0].lower in _OF if units else False
+        shouted = all(unit.text.isupper() and len(unit.text) > 1 for unit in units)
+        if len(units) < 2 or shouted or not (names_something or not units[0].weak):
+            return []
+    return units
+
+
+def _label(units: Sequence[Unit], titled: bool, before: str) -> str:
+    """A best guess at the type. `before` is the lower-case word before the name, or ""."""
+    first, last = units[0], units[-1]
+    lowers = [unit.lower for unit in units]
+    if all(unit.kind in ("NORP", "link") for unit in units):
+        return "NORP"
+    if len(units) == 1 and first.kind in ("GPE", "ORG"):
+        return first.kind
+    if titled and len(units) <= 4 and last.lower not in _HEADS:
+        return "PERSON"
+    if any(char.isdigit() for unit in units for char in unit.text):
+        return "PRODUCT"
+    governing = lowers[lowers.index("of") - 1] if "of" in lowers[1:] else ""
+    for word in filter(None, (governing, last.lower)):
+        for label, kind in (("EVENT", "event_head"), ("ORG", "org_head"), ("FAC", "fac_head"), ("LOC", "loc_head")):
+            if word in _CUES[kind] and len(units) > 1:
+                return label
+    if first.lower in ("hurricane", "operation", "typhoon", "cyclone") and len(units) > 1:
+        return "EVENT"
+    if any(lower in _COMPANY - {"jr", "jr.", "sr", "sr."} or lower == "&" for lower in lowers):
+        return "ORG"
+    if first.kind in ("first", "particle") or (len(units) > 1 and first.text in _FIRST) or any(unit.kind == "initial" for unit in units):
+        return "PERSON"
+    if any(unit.kind in ("ORG", "NORP", "common") for unit in units[:1]) and first.lower not in _PREFIX:
+        return "ORG"
+    if first.lower in _PREFIX or first.kind == "GPE":
+        return "LOC" if first.kind != "GPE" else "ORG"
+    if first.text.isupper() and len(first.text) > 1:
+        return "ORG"
+    if len(units) == 1 and before in ("in", "at", "from", "near", "to", "outside", "across", "toward", "towards"):
+        return "GPE"
+    if before == "the":
+        return "ORG"
+    return "PERSON" if len(units) <= 3 else "ORG"
+
+
+# ---------------------------------------------------------------- numbers and dates
+
+
+_MONTH = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
+    r"|Jan\.?|Feb\.?|Mar\.|Apr\.?|Jun\.?|Jul\.?|Aug\.?|Sept?\.?|Oct\.?|Nov\.?|Dec\.?)"
+)
+_DAY = r"(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)"
+_SMALL = (
+    r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen"
+    r"|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)"
+)
+_NUMBER = rf"(?:\d+(?:[.,]\d+)*|{_SMALL}(?:-(?:one|{_SMALL}))?|(?:a|one)(?=\s(?:hundred|thousand|million|billion)))"
+_SCALE = r"(?:\s(?:hundred|thousand|million|billion|trillion))*"
+_UNITS = {
+    "DATE": r"days?|weeks?|months?|years?|decades?|centur(?:y|ies)",
+    "TIME": r"hours?|minutes?|seconds?",
+    "MONEY": r"dollars?|euros?|pounds?|yen|rupees?|yuan|roubles?|rubles?|francs?|pesos?|cents?|USD|EUR|GBP",
+    "QUANTITY": r"(?:square|cubic)\s\w+|km|kilomet(?:er|re)s?|met(?:er|re)s?|miles?|feet|foot|inch(?:es)?|cm|mm|kg"
+    r"|kilograms?|grams?|tons?|tonnes?|acres?|hectares?|lit(?:er|re)s?|gallons?|mph|km/h|degrees?|mg|ml|GB|MB|kW|MW",
+}
+_EXPRESSION = re.compile(
+    rf"""(?<![\w.,/:-])(?:
+      (?P<MONEY> (?:US|C|A|HK|NZ)?[$€£¥₹]\s?\d+(?:[.,]\d+)*[kmb]?{_SCALE} | {_NUMBER}{_SCALE}\s(?:{_UNITS["MONEY"]})\b )
+    | (?P<PERCENT> {_NUMBER}\s?(?:%|percent\b|per\scent\b) )
+    | (?P<TIME> \d{{1,2}}:\d\d(?::\d\d)?(?:\s?[ap]\.?m\b\.?)? | \d{{1,2}}\s?(?:[ap]\.m\.|[ap]m\b) | {_NUMBER}\so['’]clock\b
+              | {_NUMBER}{_SCALE}[ -](?:{_UNITS["TIME"]})\b | tonight\b )
+    | (?P<DATE> (?:{_DAY},?\s)?(?:\d{{1,2}}(?:st|nd|rd|th)?\s(?:of\s)?)?{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?(?!\w)(?:,?\s\d{{4}})?
+              | (?:{_DAY},?\s)?(?:\d{{1,2}}(?:st|nd|rd|th)?\s(?:of\s)?)?{_MONTH}(?:,?\s\d{{4}})?(?!\w)
+              | \d{{4}}-\d\d-\d\d | \d{{1,2}}[/.]\d{{1,2}}[/.]\d{{2,4}}
+              | (?:(?:last|next|this|past)\s)?{_DAY}s?\b
+              | (?:the\s)?(?:(?:early|mid|late)[ -])?\d{{1,2}}(?:st|nd|rd|th)[ -]century\b
+              | (?:the\s)?(?:(?:early|mid|late)[ -])?(?:1\d|20)\d0s\b
+              | (?:last|next|this|past)\s(?:day|week|weekend|month|year|decade|century|spring|summer|autumn|fall|winter)\b
+              | {_NUMBER}{_SCALE}[ -](?:{_UNITS["DATE"]})(?:\s(?:ago|earlier|later)|[ -]old)?\b
+              | (?:1[0-9]|20)\d\d(?:[-–/]\d\d(?:\d\d)?)?(?![\w%]|[.,:]\d) | yesterday\b | today\b | tomorrow\b )
+    | (?P<QUANTITY> {_NUMBER}{_SCALE}[ -]?(?:{_UNITS["QUANTITY"]})\b )
+    | (?P<ORDINAL> \d+(?:st|nd|rd|th)\b | (?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)\b )
+    | (?P<CARDINAL> {_NUMBER}{_SCALE}(?![\w/:-]|[.,]\d) )
+    )""",
+    re.VERBOSE,
+)
+
+
+def _expressions(text: str) -> Iterator[EntityMention]:
+    for match in _EXPRESSION.finditer(text):
+        assert match.lastgroup is not None  # every alternative is named
+        if match.group() not in ("May", "Mar.", "second"):  # a verb, a name, a unit
+            yield EntityMention(CharSpan(*match.span()), match.lastgroup)
+
+
+# ---------------------------------------------------------------- the tagger
+
+
+def _case(tokens: Sequence[Token]) -> str:
+    """How the line uses capitals: "normal", "title" (headlines), "upper" or "lower"."""
+    words = [token.text for token in tokens if token.is_word and len(token.text) > 1]
+    capitals = sum(word[0].isupper() for word in words)
+    if not capitals:
+        return "lower"
+    if len(words) > 2 and sum(word.isupper() for word in words) >= 0.7 * len(words):
+        return "upper"
+    long = [word for word in words if len(word) > 3]
+    if len(long) > 3 and sum(word[0].isupper() for word in long) >= 0.75 * len(long):
+        return "title"
+    return "normal"
+
+
+def _known_names(tokens: Sequence[Token], upper: bool) -> Iterator[EntityMention]:
+    """Where capitals say nothing, only listed names are names."""
+    i = 0
+    while i < len(tokens):
+        token, size, label = tokens[i], 1, ""
+        lower = token.text.lower()
+        if token.is_word:
+            phrase = _phrase_at(tokens, i, exact=False)
+            if phrase and (len(phrase.words) > 1 or (len(lower) > 3 and not _is_common(lower) and lower not in _NOT_LOWER)
+                           or (upper and phrase.words[0] == token.text and not _is_common(lower))):  # fmt: skip
+                size, label = len(phrase.words), phrase.label
+            elif lower.title() in _NORP and not _is_common(lower):
+                label = "NORP"
+            elif upper and token.text.title() in _FIRST and not _is_common(lower):
+                label = "PERSON"
+                while i + size < len(tokens) and tokens[i + size].is_word and not _is_common(tokens[i + size].text.lower()):
+                    size += 1
+        if label:
+            yield EntityMention(CharSpan(token.start, tokens[i + size - 1].end), label)
+        i += size
+
+
+_QUOTED = re.compile(r"[“\"‘]([A-Z0-9][^“”\"‘’]{3,60}?)[,.]?[”\"’]")
+
+
+def _titles(text: str) -> Iterator[CharSpan]:
+    """Quoted titles of works: “The Lion King”."""
+    for match in _QUOTED.finditer(text):
+        words = match.group(1).split()
+        title = len(words) > 1 and all(len(word) < 4 or not word[0].islower() for word in words)
+        if title and any(_is_common(word.lower()) for word in words) and words[-1].istitle():
+            yield CharSpan(match.start(1), match.end(1))
+
+
+def _names(text: str, tokens: Sequence[Token], title_case: bool) -> Iterator[EntityMention]:
+    works = list(_titles(text))
+    for span in works:
+        yield EntityMention(span, "WORK_OF_ART")
+    before = {tokens[i].start: tokens[i - 1].text.lower() for i in range(1, len(tokens))}
+    for run in _runs(tokens, title_case):
+        for segment, titled in _segments(run):
+            units = _trimmed(segment)
+            if not units:
+                continue
+            span = CharSpan(units[0].start, units[-1].end)
+            if not any(span.start < work.end and work.start < span.end for work in works):
+                yield EntityMention(span, _label(units, titled, before.get(span.start, "")))
+
+
+def tag(text: str) -> list[EntityMention]:
+    """The mentions of one English text, sorted, disjoint, without white space at their edges."""
+    tokens = _tokens(text)
+    case = _case(tokens)
+    named = _known_names(tokens, case == "upper") if case in ("upper", "lower") else _names(text, tokens, case == "title")
+    names = sorted(named)
+    mentions = list(names)
+    for mention in _expressions(text):
+        if not any(mention.span.start < name.span.end and name.span.start < mention.span.end for name in names):
+            mentions.append(mention)
+    return sorted(mentions)

@@ -1,0 +1,52 @@
+"""Sentence pairs that are refused before any model sees them (decision 4 of the CLISM recipe; CLISM, 4.2)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pipelines.steps.records import SentencePair
+from schemas.spans import CharSpan
+
+
+@dataclass(frozen=True)
+class FilterConfig:
+    """Which sentence pairs are refused. Each field's reason for rejects is in brackets."""
+
+    max_words: int = 128
+    """[too_long] Words a side; the paper cuts at 128 tokens a side (CLISM, 4.2)."""
+    max_length_ratio: float = 5.0
+    """[length_ratio] Longer side over shorter side, in words. The paper says nothing of it: 0 switches it off."""
+    drop_identical: bool = True
+    """[identical_sides] Both sides are the same text."""
+    drop_duplicates: bool = True
+    """[duplicate] The same pair of texts stood earlier in the input, in whatever corpus of the language pair."""
+
+
+def text_reject(pair: SentencePair, config: FilterConfig) -> str | None:
+    """Why the texts alone refuse this pair, or None."""
+    source, target = pair.source_text.strip(), pair.target_text.strip()
+    if not source or not target:
+        return "empty_side"
+    if config.drop_identical and source == target:
+        return "identical_sides"
+    return None
+
+
+def length_reject(
+    source_tokens: Sequence[CharSpan], target_tokens: Sequence[CharSpan], config: FilterConfig
+) -> str | None:
+    """Why the numbers of words refuse this pair, or None."""
+    shorter, longer = sorted((len(source_tokens), len(target_tokens)))
+    if longer > config.max_words:
+        return "too_long"
+    if config.max_length_ratio and longer > config.max_length_ratio * shorter:
+        return "length_ratio"
+    return None
+
+
+def text_digest(pair: SentencePair) -> bytes:
+    """Sixteen bytes that two pairs share only if their texts are equal, white space at the ends aside."""
+    text = f"{pair.source_text.strip()}\0{pair.target_text.strip()}"
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

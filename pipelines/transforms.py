@@ -1,0 +1,309 @@
+"""The CLISM job's transforms. Each calls a step for one chunk, keeps what it made in the work folder and passes on a
+reference; nothing is decided here."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import itertools
+import logging
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import apache_beam as beam
+import pyarrow as pa
+
+from pipelines.aligner import AlignerConfig, AlignmentModel, train
+from pipelines.steps.bitext import BitextFile, excerpt, read_bitext
+from pipelines.steps.chunks import (
+    Chunk,
+    pairs_to_table,
+    table_to_pairs,
+    table_to_tokenized,
+    tokenized_to_table,
+)
+from pipelines.steps.entities import TaggerConfig, load_tagger
+from pipelines.steps.files import FileDigest
+from pipelines.steps.filters import FilterConfig, length_reject, text_reject
+from pipelines.steps.ledger import Ledger
+from pipelines.steps.masking import MaskingConfig, TokenizedPair, mask_mentions
+from pipelines.steps.records import EntityMention, SentencePair
+from pipelines.steps.tokenize import token_texts, tokenizer_for
+from pipelines.work import WorkFolder, open_file, replace_file
+from schemas.clism import ARROW_SCHEMA
+from schemas.counts import PairCounts
+from schemas.manifest import InputFile
+from schemas.rejects import MAX_EXCERPT_CHARS, Reject
+
+READ, FILES, TOKENIZED, MODELS, MASKED = "read", "files", "tokenized", "models", "masked"
+DIGEST_PARTITIONS = 64
+
+logger = logging.getLogger(__name__)
+
+
+class Job(NamedTuple):
+    """What every transform needs to know of the run."""
+
+    work: WorkFolder
+    seed: int
+    rejects_per_reason: int
+
+    def ledger(self) -> Ledger:
+        return Ledger(self.seed, self.rejects_per_reason)
+
+    def ledger_of(self, stage: str, chunk: Chunk) -> Ledger:
+        """What had become of the chunk's records when it left `stage`, earlier stages included."""
+        return Ledger.from_json(self.work.summary(stage, chunk.key))
+
+
+# --- reading -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class ReadBitext(beam.PTransform):
+    """Parallel corpora → chunks, each with the rows that repeat an earlier pair of texts (in input order)."""
+
+    files: list[BitextFile]
+    chunk_pairs: int
+    find_duplicates: bool
+    job: Job
+
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[tuple[Chunk, tuple[int, ...]]]:
+        chunks = (
+            pipeline
+            | "Files" >> beam.Create(list(enumerate(self.files)))
+            | "Spread" >> beam.Reshuffle()
+            | "Cut" >> beam.FlatMap(read_chunks, self.job, self.chunk_pairs)
+        )
+        if not self.find_duplicates:
+            return chunks | "Balance" >> beam.Reshuffle() | beam.Map(lambda chunk: (chunk, ()))
+        duplicates = (
+            chunks
+            | "Digests" >> beam.FlatMap(digests_by_partition, self.job.work)
+            | "SamePartition" >> beam.GroupByKey()
+            | "Repeated" >> beam.FlatMap(repeated_rows)
+        )
+        return (
+            {"chunk": chunks | beam.Map(lambda chunk: (chunk.key, chunk)), "rows": duplicates}
+            | "DuplicatesOfChunk" >> beam.CoGroupByKey()
+            | beam.Map(lambda item: (item[1]["chunk"][0], tuple(sorted(itertools.chain(*item[1]["rows"])))))
+        )
+
+
+def read_chunks(numbered: tuple[int, BitextFile], job: Job, chunk_pairs: int) -> Iterator[Chunk]:
+    """Cuts one file into chunks of `chunk_pairs` records, in one sequential reading."""
+    index, file = numbered
+    pair = str(file.pair)
+
+    def read() -> tuple[None, dict[str, Any]]:
+        digests: list[FileDigest] = []
+        records = read_bitext(file, digests)
+        keys: list[str] = []
+        while block := list(itertools.islice(records, chunk_pairs)):
+            keys.append(f"{index:05d}-{len(keys):07d}")
+            kept = [record for record in block if isinstance(record, SentencePair)]
+            ledger = job.ledger()
+            rejects = [record for record in block if isinstance(record, Reject)]
+            ledger.add(pair, PairCounts(pairs_read=len(block)), rejects)
+            job.work.once(READ, keys[-1], lambda kept=kept, ledger=ledger: (pairs_to_table(kept), ledger.to_json()))
+        return None, {"chunks": keys, "inputs": [InputFile(file.corpus, *digest)._asdict() for digest in digests]}
+
+    for key in job.work.once(FILES, f"{index:05d}", read)["chunks"]:
+        yield Chunk(key, pair, file.corpus)
+
+
+def digests_by_partition(chunk: Chunk, work: WorkFolder) -> Iterator[tuple[str, tuple[str, list[tuple[int, bytes]]]]]:
+    """The chunk's text digests, parted so that equal texts of a language pair meet in one place."""
+    parts: dict[int, list[tuple[int, bytes]]] = {}
+    for row, digest in enumerate(work.table(READ, chunk.key, ["digest"])["digest"].to_pylist()):
+        parts.setdefault(digest[0] % DIGEST_PARTITIONS, []).append((row, digest))
+    for part, rows in parts.items():
+        yield f"{chunk.pair} {part}", (chunk.key, rows)
+
+
+def repeated_rows(
+    group: tuple[str, Iterable[tuple[str, list[tuple[int, bytes]]]]],
+) -> Iterator[tuple[str, list[int]]]:
+    """(chunk key, rows) of every text that stood earlier in the input."""
+    seen: set[bytes] = set()
+    for key, rows in sorted(group[1]):
+        repeated = []
+        for row, digest in rows:
+            if digest in seen:
+                repeated.append(row)
+            seen.add(digest)
+        if repeated:
+            yield key, repeated
+
+
+# --- words and mentions ------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class TokenizeAndTag(beam.PTransform):
+    """Chunks → chunks of filtered sentence pairs with their words and the source side's mentions."""
+
+    filters: FilterConfig
+    tagger: TaggerConfig
+    job: Job
+
+    def expand(self, chunks: beam.PCollection[tuple[Chunk, tuple[int, ...]]]) -> beam.PCollection[Chunk]:
+        return chunks | beam.Map(tokenize_and_tag, self.job, self.filters, self.tagger)
+
+
+def tokenize_and_tag(
+    item: tuple[Chunk, tuple[int, ...]], job: Job, filters: FilterConfig, tagger: TaggerConfig
+) -> Chunk:
+    chunk, duplicate_rows = item
+    pair = chunk.language_pair
+
+    def make() -> tuple[pa.Table, dict[str, Any]]:
+        tokenize_source, tokenize_target = tokenizer_for(pair.source), tokenizer_for(pair.target)
+        duplicates = set(duplicate_rows)
+        rejects: list[Reject] = []
+        kept: list[TokenizedPair] = []
+        for row, sentences in enumerate(table_to_pairs(job.work.table(READ, chunk.key), chunk)):
+            reason = "duplicate" if row in duplicates else text_reject(sentences, filters)
+            if reason is None:
+                source, target = tokenize_source(sentences.source_text), tokenize_target(sentences.target_text)
+                reason = length_reject(source, target, filters)
+            if reason is None:
+                kept.append(TokenizedPair(sentences, source, target, ()))
+            else:
+                rejects.append(pair_reject(reason, sentences))
+        mentions = load_tagger(tagger, pair.source).tag([row.pair.source_text for row in kept])
+        ledger = job.ledger_of(READ, chunk)
+        ledger.add(chunk.pair, PairCounts(), rejects)
+        tagged = (row._replace(mentions=found) for row, found in zip(kept, mentions, strict=True))
+        return tokenized_to_table(tagged), ledger.to_json()
+
+    job.work.once(TOKENIZED, chunk.key, make)
+    return chunk
+
+
+# --- alignment ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class TrainAligners(beam.PTransform):
+    """Chunks → (language pair, path of its aligner's model), trained on the corpus itself or on a sample of it."""
+
+    config: AlignerConfig
+    job: Job
+
+    def expand(self, chunks: beam.PCollection[Chunk]) -> beam.PCollection[tuple[str, str]]:
+        return (
+            chunks
+            | beam.Map(lambda chunk: (chunk.pair, chunk))
+            | "SamePair" >> beam.GroupByKey()
+            | "Train" >> beam.Map(train_aligner, self.job, self.config)
+        )
+
+
+def train_aligner(group: tuple[str, Iterable[Chunk]], job: Job, config: AlignerConfig) -> tuple[str, str]:
+    pair, chunks = group[0], sorted(group[1])
+    path = job.work.file(MODELS, f"{pair}.model")
+
+    def make() -> tuple[None, dict[str, Any]]:
+        corpus = sample_for_training(chunks, job, config.training_pairs)
+        logger.info("%s: training the word aligner on %s sentence pairs", pair, f"{len(corpus):,}")
+        started = time.monotonic()
+        model = train(corpus, config)
+        logger.info("%s: trained in %.0f s", pair, time.monotonic() - started)
+        with replace_file(path) as stream:
+            model.save(stream)
+        return None, {"training_pairs": len(corpus)}
+
+    job.work.once(MODELS, pair, make)
+    return pair, path
+
+
+def sample_for_training(chunks: list[Chunk], job: Job, size: int) -> list[tuple[list[str], list[str]]]:
+    """The words of at most `size` sentence pairs, those that a hash of (seed, id) ranks first, in input order."""
+    ledgers = (job.ledger_of(TOKENIZED, chunk).counts[chunk.pair] for chunk in chunks)
+    total = sum(counts.pairs_read - sum(counts.pair_rejects.values()) for counts in ledgers)
+    share = 1.0 if total <= size else 1.05 * size / total + 1e-3  # a little more than asked for; cut below
+    sample = []
+    for chunk in chunks:
+        for row in table_to_tokenized(job.work.table(TOKENIZED, chunk.key), chunk):
+            rank = _uniform(job.seed, row.pair.id)
+            if rank < share:
+                sample.append((rank, len(sample), _words(row)))
+    first = sorted(sample)[:size]
+    return [words for _, _, words in sorted(first, key=lambda item: item[1])]
+
+
+def _uniform(seed: int, identity: str) -> float:
+    digest = hashlib.blake2b(f"{seed}\0{identity}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64
+
+
+def _words(row: TokenizedPair) -> tuple[list[str], list[str]]:
+    return (
+        token_texts(row.pair.source_text, row.source_tokens),
+        token_texts(row.pair.target_text, row.target_tokens),
+    )
+
+
+# --- masking -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class AlignAndMask(beam.PTransform):
+    """Chunks → chunks of examples, each aligned with its language pair's model."""
+
+    models: beam.PCollection[tuple[str, str]]
+    masking: MaskingConfig
+    job: Job
+
+    def expand(self, chunks: beam.PCollection[Chunk]) -> beam.PCollection[Chunk]:
+        return chunks | beam.Map(align_and_mask, beam.pvalue.AsDict(self.models), self.job, self.masking)
+
+
+def align_and_mask(chunk: Chunk, models: dict[str, str], job: Job, masking: MaskingConfig) -> Chunk:
+    def make() -> tuple[pa.Table, dict[str, Any]]:
+        ledger = job.ledger_of(TOKENIZED, chunk)
+        rejects, examples, with_mentions = [], [], []
+        for row in table_to_tokenized(job.work.table(TOKENIZED, chunk.key), chunk):
+            if row.mentions:
+                with_mentions.append(row)
+            else:
+                rejects.append(pair_reject("no_mention", row.pair))
+        links = load_aligner(models[chunk.pair]).align_batch([_words(row) for row in with_mentions])
+        for row, row_links in zip(with_mentions, links, strict=True):
+            example, refused = mask_mentions(row, row_links, masking)
+            rejects += [mention_reject(reason, row.pair, mention) for reason, mention in refused]
+            if example is None:
+                rejects.append(pair_reject("no_answer", row.pair))
+            else:
+                examples.append(example)
+        counts = PairCounts(
+            examples=len(examples),
+            mentions_found=sum(len(row.mentions) for row in with_mentions),
+            questions=sum(len(example.questions) for example in examples),
+        )
+        ledger.add(chunk.pair, counts, rejects)
+        return pa.Table.from_pylist([example.to_row() for example in examples], schema=ARROW_SCHEMA), ledger.to_json()
+
+    job.work.once(MASKED, chunk.key, make)
+    return chunk
+
+
+@functools.lru_cache(maxsize=2)
+def load_aligner(path: str) -> AlignmentModel:
+    with open_file(path) as stream:
+        return AlignmentModel.load(stream)
+
+
+def pair_reject(reason: str, pair: SentencePair) -> Reject:
+    return Reject(
+        reason, "pair", pair.id, str(pair.pair), pair.corpus, pair.line, excerpt(pair.source_text, pair.target_text)
+    )
+
+
+def mention_reject(reason: str, pair: SentencePair, mention: EntityMention) -> Reject:
+    text = f"{mention.span.of(pair.source_text)} ⟵ {excerpt(pair.source_text, pair.target_text)}"
+    return Reject(reason, "mention", pair.id, str(pair.pair), pair.corpus, pair.line, text[:MAX_EXCERPT_CHARS])
+

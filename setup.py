@@ -1,0 +1,66 @@
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+PACKAGES = ("schemas", "pipelines", "training")
+
+README = Path(__file__).with_name("README.md")
+
+EXTRAS = {
+    "pipelines": [
+        "apache-beam>=2.77,<2.78",
+        "numpy>=2.2",
+        "pythainlp>=5.4,<6",
+        "sacremoses>=0.2,<0.3",
+        "spacy>=3.8,<3.9",
+        "sudachidict_core>=20261015",
+        "sudachipy>=0.7,<0.8",
+        "tyro>=1.0,<2",
+        "zstandard>=0.25",
+    ],
+    "inspect": [],  # polyspan-inspect needs nothing beyond pyarrow so far
+    "training": [],  # torch and transformers come with the trainer's first module
+}
+EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
+EXTRAS["test"] = [
+    "datasets>=5",
+    "duckdb>=1.5",
+    "hypothesis>=6.168",
+    "pandas>=2.3",
+    "polars>=2",
+    "pytest>=9.2",
+]
+EXTRAS["dev"] = [*EXTRAS["test"], "build>=1.6", "import-linter>=2.15", "mypy>=2.4", "ruff>=0.17.5"]
+
+setup(
+    name="polyspan",
+    version="0.1.0",
+    description="Parallel corpora into cross-lingual span-extraction training data",
+    long_description=README.read_text(encoding="utf-8") if README.exists() else "",
+    long_description_content_type="text/markdown",
+    license_expression="Apache-2.0",
+    license_files=["LICENSE"],
+    classifiers=[
+        "Development Status :: 3 - Alpha",
+        "Intended Audience :: Science/Research",
+        "Operating System :: POSIX",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Linguistic",
+    ],
+    python_requires=">=3.10,<3.14",
+    packages=find_packages(include=[pattern for name in PACKAGES for pattern in (name, f"{name}.*")]),
+    package_data={"pipelines": ["sample/*", "data/*", "data/*/*"]},
+    install_requires=["pyarrow>=25"],
+    extras_require=EXTRAS,
+    entry_points={
+        "console_scripts": [
+            "polyspan-data = pipelines.cli:main",
+            "polyspan-inspect = schemas.cli:main",
+        ]
+    },
+)

@@ -1,0 +1,339 @@
+"""The whole CLISM job, as a user starts it: bytes, counts, stops, formats, errors."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from importlib.resources import files as package_files
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from apache_beam.io.localfilesystem import LocalFileSystem
+
+from pipelines import cli
+from pipelines.clism import run
+from pipelines.recipes import CLISM
+from pipelines.steps.records import ConfigError, InputError
+from schemas import manifest as manifests
+from schemas.clism import problems
+from schemas.shards import read_examples
+
+SAMPLE = str(package_files("pipelines") / "sample" / "sample.tsv")
+
+
+def sample_lines(lang: str, count: int | None = None) -> list[str]:
+    header, *rows = (line.split("\t") for line in Path(SAMPLE).read_text(encoding="utf-8").splitlines())
+    return [row[header.index(lang)] for row in rows][:count]
+
+
+def config(output: Path, **changes):
+    return replace(CLISM, bitext=(SAMPLE,), pair=("en-vi",), output=str(output), **changes)
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """Every file of a dataset by its path, with a checksum."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory) -> Path:
+    """The sample's English-Vietnamese pairs, made in process in chunks of 50."""
+    folder = tmp_path_factory.mktemp("clism") / "en-vi"
+    run(config(folder, chunk_pairs=50, rows_per_shard=100))
+    return folder
+
+
+def test_every_answer_is_a_span_of_its_text_and_every_record_is_accounted_for(dataset):
+    manifest = manifests.load(dataset)
+    counts = manifest.counts["en-vi"]
+    assert manifest.problems() == []
+    assert counts.pairs_read == len(sample_lines("vi"))
+    assert counts.examples > 150 and counts.questions > 200
+    assert counts.pair_rejects["duplicate"] == 1
+    examples = list(read_examples(dataset))
+    assert [problem for example in examples for problem in problems(example)] == []
+    assert len({example.id for example in examples}) == len(examples) == counts.examples
+    lines = [example.line for example in examples]
+    assert lines == sorted(lines)
+
+
+def test_the_demo_corpus_yields_right_answers(dataset):
+    right = wrong = 0
+    for example in read_examples(dataset):
+        for question in example.questions:
+            mention = example.source_text[question.source_start_char : question.source_end_char]
+            answer = example.target_text[question.answer_start_char : question.answer_end_char]
+            if mention in ("Hanoi", "Cairo", "Geneva"):
+                right += answer in ("Hà Nội", "Cairo", "Geneva")
+                wrong += answer not in ("Hà Nội", "Cairo", "Geneva")
+    assert right >= 10 and wrong <= 0.2 * right
+
+
+def test_a_manifest_says_what_decided_the_bytes(dataset):
+    manifest = manifests.load(dataset)
+    assert manifest.config["seed"] == 0 and "output" not in manifest.config
+    assert {"pyarrow", "en.tokenizer", "vi.tokenizer"} <= manifest.versions.keys()
+    (file,) = manifest.inputs
+    assert file.sha256 == hashlib.sha256(Path(SAMPLE).read_bytes()).hexdigest()
+    assert not (dataset / "work").exists()
+
+
+def test_worker_processes_write_the_same_bytes(dataset, tmp_path):
+    run(config(tmp_path / "again", chunk_pairs=50, rows_per_shard=100, workers=3))
+    assert digests(tmp_path / "again") == digests(dataset)
+
+
+def test_a_killed_job_leaves_no_dataset_and_goes_on_to_the_same_bytes(dataset, tmp_path):
+    output = tmp_path / "killed"
+    command = [sys.executable, "-m", "pipelines.cli", "clism", "--bitext", SAMPLE, "--pair", "en-vi"]
+    command += ["--chunk-pairs", "50", "--rows-per-shard", "100", "--output", str(output)]
+    job = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not list(output.glob("work/*/tokenized/*.json")):
+        assert job.poll() is None and time.monotonic() < deadline, "the job ended before it could be killed"
+        time.sleep(0.005)
+    os.kill(job.pid, signal.SIGKILL)
+    job.wait()
+    with pytest.raises(manifests.DatasetError, match="stopped or is still running"):
+        manifests.load(output)
+    finished = {path: path.stat().st_mtime_ns for path in output.glob("work/*/tokenized/*.json")}
+    assert finished
+    again = subprocess.run(command, capture_output=True, text=True)
+    assert again.returncode == 0 and "Going on with a job that was stopped" in again.stderr
+    assert digests(output) == digests(dataset)
+
+
+def test_other_arguments_do_not_go_on_with_a_stopped_job(tmp_path):
+    output = tmp_path / "out"
+    stale = output / "work" / "0123456789abcdef" / "read"
+    stale.mkdir(parents=True)
+    (stale / "00000-0000000.json").write_text("{}")
+    run(config(output))
+    assert not (output / "work").exists() and manifests.load(output).problems() == []
+
+
+def test_formats_agree(dataset, tmp_path):
+    english, vietnamese = sample_lines("en"), sample_lines("vi")
+    (tmp_path / "a.en").write_text("\n".join(english) + "\n", encoding="utf-8")
+    (tmp_path / "a.vi").write_text("\n".join(vietnamese) + "\n", encoding="utf-8")
+    with gzip.open(tmp_path / "a.tsv.gz", "wt", encoding="utf-8") as stream:
+        stream.writelines(f"{source}\t{target}\n" for source, target in zip(english, vietnamese, strict=True))
+    specs = [f"{tmp_path}/a.en,{tmp_path}/a.vi", f"{tmp_path}/a.tsv.gz@1,2"]
+    results = []
+    for number, spec in enumerate([SAMPLE, *specs]):
+        run(replace(config(tmp_path / str(number)), bitext=(spec,)))
+        results.append(
+            [
+                (example.source_text, example.target_text, example.questions)
+                for example in read_examples(tmp_path / str(number))
+            ]
+        )
+    assert results[0] == results[1] == results[2]
+
+
+def test_many_pairs_in_one_run(tmp_path):
+    manifest = run(replace(config(tmp_path / "many"), pair=("en-ar", "en-hi", "en-vi")))
+    assert sorted(manifest.counts) == ["en-ar", "en-hi", "en-vi"]
+    by_pair = {name: counts.examples for name, counts in manifest.counts.items()}
+    langs = [example.target_lang for example in read_examples(tmp_path / "many")]
+    assert {f"en-{lang}": langs.count(lang) for lang in set(langs)} == by_pair
+
+
+def test_duplicates_are_found_across_corpora_and_the_first_stays(tmp_path):
+    english, vietnamese = sample_lines("en", 40), sample_lines("vi", 40)
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.en").write_text("\n".join(english), encoding="utf-8")
+        (tmp_path / f"{name}.vi").write_text("\n".join(vietnamese), encoding="utf-8")
+    specs = tuple(f"{tmp_path}/{name}.en,{tmp_path}/{name}.vi" for name in ("b", "a"))
+    manifest = run(replace(config(tmp_path / "out", chunk_pairs=7), bitext=specs))
+    assert manifest.counts["en-vi"].pair_rejects["duplicate"] >= 40
+    assert {example.corpus for example in read_examples(tmp_path / "out")} == {"b.en"}
+    kept = run(
+        replace(config(tmp_path / "kept"), bitext=specs, filters=replace(CLISM.filters, drop_duplicates=False))
+    )
+    assert "duplicate" not in kept.counts["en-vi"].pair_rejects
+
+
+def test_bad_records_are_counted_and_kept_for_reading(tmp_path):
+    english = [line.encode() for line in sample_lines("en", 60)]
+    vietnamese = [line.encode() for line in sample_lines("vi", 60)]
+    vietnamese[3] = b"\xff\xfe broken"
+    vietnamese[4] = b"nul \x00 here"
+    vietnamese[5] = b""
+    english[6] = b"word " * 200
+    (tmp_path / "a.en").write_bytes(b"\n".join(english))
+    (tmp_path / "a.vi").write_bytes(b"\n".join(vietnamese))
+    manifest = run(replace(config(tmp_path / "out"), bitext=(f"{tmp_path}/a.en,{tmp_path}/a.vi",)))
+    counts = manifest.counts["en-vi"]
+    assert counts.pairs_read == 60 and manifest.problems() == []
+    for reason in ("invalid_utf8", "nul_character", "empty_side", "too_long"):
+        assert counts.pair_rejects[reason] == 1, reason
+    rejects = pa.ipc.open_file(tmp_path / "out" / manifest.rejects[0].file).read_all().to_pylist()
+    assert {(reject["reason"], reject["line"]) for reject in rejects} >= {("invalid_utf8", 4), ("too_long", 7)}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_unequal_files_end_in_a_plain_error_and_no_dataset(tmp_path, capsys, workers):
+    (tmp_path / "a.en").write_text("one\ntwo\nthree\n")
+    (tmp_path / "a.vi").write_text("một\nhai\n")
+    arguments = ["clism", "--bitext", f"{tmp_path}/a.en,{tmp_path}/a.vi", "--pair", "en-vi"]
+    with pytest.raises(SystemExit) as stopped:
+        cli.main([*arguments, "--output", str(tmp_path / "out"), "--workers", str(workers)])
+    said = capsys.readouterr().err
+    assert stopped.value.code == 1 and "3" in said and "a.vi" in said and "Traceback" not in said
+    with pytest.raises(manifests.DatasetError):
+        manifests.load(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        (["clizm"], "Did you mean clism"),
+        (["clism", "--biteext", "x"], "--bitext"),
+        (["clism", "--bitext", SAMPLE, "--output", "o"], "--pair en-vi"),
+        (["clism", "--bitext", SAMPLE, "--pair", "en-vi"], "--output"),
+        (["clism", "--bitext", SAMPLE, "--pair", "en", "--output", "o"], "en-vi"),
+        (["clism", "--bitext", SAMPLE, "--pair", "en-xx", "--output", "o"], "xx"),
+        (["clism", "--bitext", SAMPLE, "--pair", "en-en", "--output", "o"], "same"),
+        (["clism", "--bitext", SAMPLE, "--pair", "en-fr", "--output", "o"], "fr"),
+        (["clism", "--bitext", "absent.tmx", "--pair", "en-vi", "--output", "o"], "absent.tmx"),
+        (["clism", "--recipe", "clism_papr"], "clism_paper"),
+        (["clism", "--bitext", SAMPLE, "--pair", "en-vi", "--output", "o", "--chunk-pairs", "0"], "--chunk-pairs"),
+        (["clism", "--bitext", SAMPLE, "--pair", "en-vi", "--output", "o", "--", "--direct_num_worker=2"], "--direct_num_workers"),
+        (["clism", "--bitext", SAMPLE, "--pair", "en-vi", "--output", "o", "--tagger.model", "en_core_web_sm2"], "en_core_web_sm2"),
+        (["clism", "--bitext", SAMPLE, "--pair", "en-vi", "--output", "o", "--aligner.model", "absent"], "absent"),
+    ],
+)  # fmt: skip
+def test_arguments_that_cannot_work_end_with_code_2_and_a_hint(arguments, expected, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(arguments)
+    said = "".join(capsys.readouterr())
+    assert stopped.value.code == 2 and expected in said and "Traceback" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dataset_is_never_overwritten_unasked(dataset, tmp_path):
+    before = digests(dataset)
+    with pytest.raises(ConfigError, match="--overwrite"):
+        run(config(dataset, chunk_pairs=50, rows_per_shard=100))
+    assert digests(dataset) == before
+
+
+def test_a_saved_aligner_is_used_instead_of_training_one(tmp_path):
+    from pipelines.aligner import AlignmentModel, train
+
+    model = train([(["Hanoi"], ["Hà_Nội"])] * 20, CLISM.aligner)
+    assert isinstance(model, AlignmentModel)
+    with (tmp_path / "en-vi.model").open("wb") as stream:
+        model.save(stream)
+    aligner = replace(CLISM.aligner, model=str(tmp_path / "{pair}.model"))
+    with_model = run(config(tmp_path / "out", aligner=aligner))
+    assert with_model.counts["en-vi"].questions != run(config(tmp_path / "own")).counts["en-vi"].questions
+    with pytest.raises(ConfigError, match="{pair}"):
+        run(
+            replace(
+                config(tmp_path / "two", aligner=replace(aligner, model=str(tmp_path / "en-vi.model"))),
+                pair=("en-vi", "en-ar"),
+            )
+        )
+
+
+class SchemeFileSystem(LocalFileSystem):
+    """A stand-in for a remote file system: local files under `elsewhere://`."""
+
+    root = Path()
+
+    def __init__(self, pipeline_options=None):
+        super().__init__(pipeline_options)
+        self._pipeline_options = pipeline_options
+
+    @classmethod
+    def scheme(cls):
+        return "elsewhere"
+
+    def _local(self, path):
+        return str(self.root / path.removeprefix("elsewhere://"))
+
+    def join(self, basepath, *paths):
+        return "/".join([basepath.rstrip("/"), *paths])
+
+    def split(self, path):
+        head, _, tail = path.rpartition("/")
+        return head, tail
+
+    def match(self, patterns, limits=None):
+        results = super().match([self._local(pattern) for pattern in patterns], limits)
+        for result, pattern in zip(results, patterns, strict=True):
+            result.pattern = pattern
+            for file in result.metadata_list:
+                file.path = f"elsewhere://{Path(file.path).relative_to(self.root)}"
+        return results
+
+    def create(self, path, *args, **kwargs):
+        return super().create(self._local(path), *args, **kwargs)
+
+    def open(self, path, *args, **kwargs):
+        return super().open(self._local(path), *args, **kwargs)
+
+    def rename(self, sources, destinations):
+        return super().rename([*map(self._local, sources)], [*map(self._local, destinations)])
+
+    def exists(self, path):
+        return super().exists(self._local(path))
+
+    def delete(self, paths):
+        return LocalFileSystem(self._pipeline_options).delete([self._local(path) for path in paths])
+
+
+def test_a_file_system_that_beam_knows_serves_for_input_and_output(dataset, tmp_path, monkeypatch):
+    monkeypatch.setattr(SchemeFileSystem, "root", tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "sample.tsv").write_bytes(Path(SAMPLE).read_bytes())
+    remote = replace(
+        config(tmp_path, chunk_pairs=50, rows_per_shard=100),
+        bitext=("elsewhere://in/*.tsv",),
+        output="elsewhere://out",
+    )
+    run(remote)
+    here, there = digests(dataset), digests(tmp_path / "out")
+    assert {name: there[name] for name in there if name.startswith("data/")} == {
+        name: here[name] for name in here if name.startswith("data/")
+    }
+
+
+def test_the_demo_shows_examples_and_where_the_shards_lie(tmp_path, capsys):
+    cli.main(["demo", "--output", str(tmp_path / "demo")])
+    said = capsys.readouterr().out
+    assert "[QUE 1]" in said and "en-hi" in said and str(tmp_path / "demo") in said
+
+
+def test_help_lists_the_arguments(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["clism", "--help"])
+    assert stopped.value.code == 0 and "--aligner.training-pairs" in capsys.readouterr().out
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["--help"])
+    assert stopped.value.code == 0
+
+
+def test_manifest_is_plain_json(dataset):
+    assert json.loads((dataset / "manifest.json").read_text(encoding="utf-8"))["schema"] == "clism/1"
+
+
+def test_input_error_from_a_worker_keeps_its_words(tmp_path):
+    (tmp_path / "a.tmx").write_text("<tmx><body><tu></tu>")
+    with pytest.raises(InputError, match=r"a\.tmx"):
+        run(replace(config(tmp_path / "out"), bitext=(f"{tmp_path}/a.tmx",)))

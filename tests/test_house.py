@@ -1,0 +1,163 @@
+"""What the distribution holds, what may import what, and that one file pins every version."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from email import message_from_string
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("schemas", "pipelines", "training")
+LAZY_IN_INSPECTION = {"pandas", "matplotlib", "jinja2"}
+
+
+def copy_tree(destination: Path) -> Path:
+    for name in ("setup.py", "pyproject.toml", "constraints.txt", "MANIFEST.in", "LICENSE", "README.md"):
+        if (ROOT / name).exists():
+            shutil.copy(ROOT / name, destination)
+    for name in (*PACKAGES, "tests"):
+        shutil.copytree(ROOT / name, destination / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return destination
+
+
+# --- the table of imports ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "module, line",
+    [
+        (None, None),
+        ("schemas/spans.py", "import pipelines.steps.records"),
+        ("pipelines/steps/records.py", "import torch"),
+        ("pipelines/steps/records.py", "import training"),
+        ("pipelines/steps/projection.py", "import apache_beam"),
+        ("pipelines/steps/projection.py", "import pipelines.transforms"),
+        ("training/__init__.py", "import apache_beam"),
+        ("training/__init__.py", "import pipelines.recipes"),
+    ],
+)
+def test_the_import_contracts_hold_and_would_notice(module: str | None, line: str | None, tmp_path: Path) -> None:
+    lint_imports = Path(sys.executable).with_name("lint-imports")
+    if not lint_imports.exists():
+        pytest.skip("import-linter is not installed: make lint installs it")
+    project = copy_tree(tmp_path)
+    if module:
+        path = project / module
+        path.write_text(f"{path.read_text(encoding='utf-8')}\n{line}\n", encoding="utf-8")
+    done = subprocess.run([lint_imports, "--no-cache"], cwd=project, capture_output=True, text=True)
+    assert re.search(r"Contracts: \d+ kept, \d+ broken", done.stdout), done.stdout + done.stderr
+    assert (done.returncode == 0) == (module is None), done.stdout
+
+
+def imported(path: Path) -> Iterator[tuple[str, bool]]:
+    """Top-level name of each import in a file, and whether it stands at module level."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        else:
+            continue
+        for name in names:
+            yield name.partition(".")[0], node in tree.body
+
+
+def test_schemas_import_the_standard_library_and_pyarrow_only() -> None:
+    allowed = sys.stdlib_module_names | {"pyarrow", "schemas"}
+    foreign = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in sorted((ROOT / "schemas").rglob("*.py"))
+        for name, at_module_level in imported(path)
+        if name not in allowed
+        and not (path.name == "inspection.py" and name in LAZY_IN_INSPECTION and not at_module_level)
+    ]
+    assert foreign == []
+
+
+# --- the distribution -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist and the wheel of this checkout."""
+    pytest.importorskip("setuptools", minversion="77")
+    project = copy_tree(tmp_path_factory.mktemp("project"))
+    build = "from setuptools import build_meta as b; b.build_sdist('dist'); b.build_wheel('dist')"
+    subprocess.run([sys.executable, "-c", build], cwd=project, check=True, capture_output=True)
+    return project / "dist"
+
+
+@pytest.fixture(scope="module")
+def wheel(dist: Path) -> dict[str, bytes]:
+    """The wheel's files, by name."""
+    (path,) = dist.glob("polyspan-*.whl")
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_wheel_holds_every_module_and_all_package_data_and_nothing_else(wheel: dict[str, bytes]) -> None:
+    found = {name for name in wheel if ".dist-info/" not in name}
+    expected = {
+        str(path.relative_to(ROOT))
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert found == expected
+
+
+def test_sdist_is_complete_and_has_no_tests(dist: Path, wheel: dict[str, bytes]) -> None:
+    (path,) = dist.glob("polyspan-*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {name for name in wheel if ".dist-info/" not in name} <= names
+    assert {"setup.py", "pyproject.toml", "constraints.txt", "LICENSE"} <= names
+    assert not [name for name in names if name.startswith(("tests", "benchmarks"))]
+
+
+def test_console_scripts_name_functions_that_exist(wheel: dict[str, bytes]) -> None:
+    (text,) = (content.decode() for name, content in wheel.items() if name.endswith("/entry_points.txt"))
+    scripts = dict(re.findall(r"^([\w-]+) = (\S+)$", text, re.MULTILINE))
+    assert sorted(scripts) == ["polyspan-data", "polyspan-inspect"]
+    for target in scripts.values():
+        module, _, function = target.partition(":")
+        assert callable(getattr(importlib.import_module(module), function))
+
+
+# --- the pins ---------------------------------------------------------------------------------------------------------
+
+
+def pins() -> list[Requirement]:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    return [Requirement(line) for line in lines if line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("python", ["3.10", "3.11", "3.12", "3.13"])
+def test_every_requirement_has_one_exact_pin_that_it_accepts(python: str, wheel: dict[str, bytes]) -> None:
+    environment = {"python_version": python}
+    pinned: dict[str, str] = {}
+    for pin in pins():
+        assert re.fullmatch(r"==[^*,]+", str(pin.specifier)), f"{pin} is not exact"
+        if pin.marker is None or pin.marker.evaluate(environment):
+            assert canonicalize_name(pin.name) not in pinned, f"{pin.name} is pinned twice for Python {python}"
+            pinned[canonicalize_name(pin.name)] = str(pin.specifier).removeprefix("==")
+    (text,) = (content.decode() for name, content in wheel.items() if name.endswith(".dist-info/METADATA"))
+    required = [Requirement(value) for value in message_from_string(text).get_all("Requires-Dist", [])]
+    assert "pyarrow" in {requirement.name for requirement in required}
+    for requirement in required:
+        version = pinned.get(canonicalize_name(requirement.name))
+        assert version is not None, f"{requirement.name} has no pin for Python {python}"
+        assert requirement.specifier.contains(version), f"{requirement} is pinned to {version}"
