@@ -51,7 +51,7 @@ format: $(INSTALLED)
 	$(BIN)/ruff format
 
 bench: $(INSTALLED)
-	@for script in $(sort $(wildcard benchmarks/*.py)); do \
+	@for script in $(sort $(wildcard benchmarks/bench_*.py)); do \
 		echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 sdist: $(INSTALLED)

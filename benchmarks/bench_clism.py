@@ -54,11 +54,11 @@ def real_pairs(pair: str) -> Iterator[tuple[str, str]]:
 
 def write_corpus(folder: Path, pair: str, size: int) -> str:
     pairs = list(real_pairs(pair))
-    with (folder / "c.source").open("w", encoding="utf-8") as sources:
-        with (folder / "c.target").open("w", encoding="utf-8") as targets:
-            for number, (source, target) in enumerate(itertools.islice(itertools.cycle(pairs), size)):
-                sources.write(f"{number} {source}\n")
-                targets.write(f"{number} {target}\n")
+    names = (folder / "c.source", folder / "c.target")
+    with names[0].open("w", encoding="utf-8") as sources, names[1].open("w", encoding="utf-8") as targets:
+        for number, (source, target) in enumerate(itertools.islice(itertools.cycle(pairs), size)):
+            sources.write(f"{number} {source}\n")
+            targets.write(f"{number} {target}\n")
     return f"{folder}/c.source,{folder}/c.target"
 
 

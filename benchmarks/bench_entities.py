@@ -180,11 +180,16 @@ def main() -> None:
         for name, sentences in (("EWT dev", ewt), ("WNUT-17 train", wnut), ("EWT dev + WNUT-17", [*ewt, *wnut])):
             began = time.perf_counter()
             config = train_spacy(sentences, args.epochs, models / name.replace(" ", "_"))
-            print(f"trained spaCy on {name}: {len(sentences)} sentences, {time.perf_counter() - began:.0f} s", file=sys.stderr)
+            print(
+                f"trained spaCy on {name}: {len(sentences)} sentences, {time.perf_counter() - began:.0f} s",
+                file=sys.stderr,
+            )
             taggers[f"spaCy, {name}"] = config
         taggers["en_core_web_sm"] = TaggerConfig("en_core_web_sm")
 
-        sizes = ", ".join(f"{name} {len(data)} sentences, {sum(len(s.entities) for s in data)} names" for name, data in tests.items())
+        sizes = ", ".join(
+            f"{name} {len(data)} sentences, {sum(len(s.entities) for s in data)} names" for name, data in tests.items()
+        )
         print(f"span F1, types ignored | {sizes}\n")
         print(f"{'tagger':26}" + "".join(f"{name:>12}: P     R    F1  sent/s" for name in tests))
         for name, config in taggers.items():

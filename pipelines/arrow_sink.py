@@ -24,8 +24,8 @@ from schemas.shards import shard_name, write_shard
 
 
 class ShardPlan(NamedTuple):
-    index: int
-    count: int
+    shard: int
+    shards: int
     keys: tuple[str, ...]  # chunks, in order
 
 
@@ -73,12 +73,10 @@ def plan_shards(chunks: list[Chunk], job: Job, rows_per_shard: int) -> Iterator[
 def write_examples(plan: ShardPlan, output: str, schema: pa.Schema, job: Job) -> ShardEntry:
     tables = [job.work.table(MASKED, key) for key in plan.keys]
     table = pa.concat_tables(tables) if tables else schema.empty_table()
-    return _write(output, f"data/{shard_name(plan.index, plan.count)}", table, schema)
+    return _write(output, f"data/{shard_name(plan.shard, plan.shards)}", table, schema)
 
 
-def write_manifest(
-    chunks: list[Chunk], shards: list[ShardEntry], output: str, manifest: Manifest, job: Job
-) -> str:
+def write_manifest(chunks: list[Chunk], shards: list[ShardEntry], output: str, manifest: Manifest, job: Job) -> str:
     """Everything but the shards; the manifest last. Returns its path."""
     ledger = job.ledger()
     for chunk in chunks:

@@ -7,7 +7,7 @@ import logging
 import sys
 from collections.abc import Callable, Sequence
 from importlib.resources import files as package_files
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import tyro
 
@@ -35,8 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not ours or ours[0] in ("-h", "--help", "help"):
         print(USAGE, end="")
         raise SystemExit(0 if ours else 2)
-    command = commands.get(ours[0])
-    if command is None:
+    if ours[0] not in commands:
         close = difflib.get_close_matches(ours[0], commands, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         fail(f"There is no command {ours[0]!r}.{hint}\n\n{USAGE}", 2)
@@ -45,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     # Beam says at every start, through the root logger, that a Google Cloud library is absent.
     logging.getLogger().handlers[0].addFilter(lambda record: not str(record.msg).startswith("apitools not found"))
     try:
-        command(ours[1:], runner)
+        commands[ours[0]](ours[1:], runner)
     except ConfigError as error:
         fail(str(error), 2)
     except (InputError, DatasetError) as error:
@@ -61,7 +60,7 @@ def split_at_dashes(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments[:at], arguments[at + 1 :]
 
 
-def fail(message: str, code: int) -> None:
+def fail(message: str, code: int) -> NoReturn:
     print(f"polyspan-data: {message}", file=sys.stderr)
     raise SystemExit(code)
 
@@ -119,6 +118,7 @@ def demo(arguments: list[str], runner: list[str]) -> None:
     manifest = run(config, runner)
     for pair in config.pair:
         show_examples(output, count=count, pair=pair, stream=sys.stdout)
+        print()
     print(summary(manifest, output))
 
 

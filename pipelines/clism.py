@@ -19,12 +19,21 @@ from pipelines.steps.bitext import BitextFile, expand_bitext
 from pipelines.steps.entities import check_tagger, tagger_version
 from pipelines.steps.records import ConfigError, LanguagePair
 from pipelines.steps.tokenize import check_tokenizer, tokenizer_version
-from pipelines.transforms import AlignAndMask, Job, ReadBitext, TokenizeAndTag, TrainAligners
+from pipelines.transforms import (
+    MASKED,
+    READ,
+    TOKENIZED,
+    AlignAndMask,
+    Job,
+    ReadBitext,
+    TokenizeAndTag,
+    TrainAligners,
+)
 from pipelines.work import open_file
 from schemas.languages import language
 from schemas.manifest import Manifest
 
-STAGES = {"read": "read", "tokenized": "tokenised and tagged", "models": "(aligners)", "masked": "aligned and masked"}
+STAGES = {READ: "read", TOKENIZED: "tokenised and tagged", MASKED: "aligned and masked"}
 
 
 def build(

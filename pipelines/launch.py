@@ -120,7 +120,11 @@ def runner_options(arguments: Sequence[str], workers: int) -> PipelineOptions:
 
 @contextlib.contextmanager
 def progress(work: WorkFolder, stages: Mapping[str, str], every_s: float = 1.0) -> Iterator[None]:
-    """While the body runs, says on stderr how many chunks each stage has finished: whatever the runner, they are files."""
+    """While the body runs, says on stderr how far it is: a finished chunk is a file, whatever the runner.
+
+    `stages` are the work folder's stages, in order, with the words that a person reads. The first one's chunks are
+    what the others have to do.
+    """
     stopped = threading.Event()
     interactive = sys.stderr.isatty()
 
@@ -128,13 +132,15 @@ def progress(work: WorkFolder, stages: Mapping[str, str], every_s: float = 1.0) 
         last, started, pause = "", time.monotonic(), every_s
         while not stopped.wait(pause):
             try:
-                counts = [f"{name} {len(work.keys(stage)):,}" for stage, name in stages.items()]
+                (first, total), *rest = [(words, len(work.keys(stage))) for stage, words in stages.items()]
             except Exception:  # a listing that fails is no reason to stop the job
                 continue
-            line = " · ".join(counts)
+            shares = [f"{words} {done:,} of {total:,}" for words, done in rest]
+            line = " · ".join([f"{first} {total:,} chunks", *shares])
             if line != last or interactive:
-                text = f"[{time.monotonic() - started:5.0f} s] chunks {line}"
-                print(f"\r\033[K{text}" if interactive else text, end="" if interactive else "\n", file=sys.stderr, flush=True)
+                text = f"[{time.monotonic() - started:5.0f} s] {line}"
+                print(f"\r\033[K{text}" if interactive else text, end="" if interactive else "\n", file=sys.stderr)
+                sys.stderr.flush()
             last, pause = line, every_s if interactive else min(30.0, pause * 1.5)
         if interactive:
             print(file=sys.stderr)

@@ -58,7 +58,7 @@ class Job(NamedTuple):
         return Ledger.from_json(self.work.summary(stage, chunk.key))
 
 
-# --- reading -----------------------------------------------------------------------------------------------------------
+# --- reading --------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -107,11 +107,15 @@ def read_chunks(numbered: tuple[int, BitextFile], job: Job, chunk_pairs: int) ->
             ledger = job.ledger()
             rejects = [record for record in block if isinstance(record, Reject)]
             ledger.add(pair, PairCounts(pairs_read=len(block)), rejects)
-            job.work.once(READ, keys[-1], lambda kept=kept, ledger=ledger: (pairs_to_table(kept), ledger.to_json()))
+            job.work.once(READ, keys[-1], functools.partial(_read_chunk, kept, ledger))
         return None, {"chunks": keys, "inputs": [InputFile(file.corpus, *digest)._asdict() for digest in digests]}
 
     for key in job.work.once(FILES, f"{index:05d}", read)["chunks"]:
         yield Chunk(key, pair, file.corpus)
+
+
+def _read_chunk(pairs: list[SentencePair], ledger: Ledger) -> tuple[pa.Table, dict[str, Any]]:
+    return pairs_to_table(pairs), ledger.to_json()
 
 
 def digests_by_partition(chunk: Chunk, work: WorkFolder) -> Iterator[tuple[str, tuple[str, list[tuple[int, bytes]]]]]:
@@ -138,7 +142,7 @@ def repeated_rows(
             yield key, repeated
 
 
-# --- words and mentions ------------------------------------------------------------------------------------------------
+# --- words and mentions ---------------------------------------------------------------------------
 
 
 @dataclass
@@ -183,7 +187,7 @@ def tokenize_and_tag(
     return chunk
 
 
-# --- alignment ---------------------------------------------------------------------------------------------------------
+# --- alignment ------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -225,7 +229,7 @@ def sample_for_training(chunks: list[Chunk], job: Job, size: int) -> list[tuple[
     ledgers = (job.ledger_of(TOKENIZED, chunk).counts[chunk.pair] for chunk in chunks)
     total = sum(counts.pairs_read - sum(counts.pair_rejects.values()) for counts in ledgers)
     share = 1.0 if total <= size else 1.05 * size / total + 1e-3  # a little more than asked for; cut below
-    sample = []
+    sample: list[tuple[float, int, tuple[list[str], list[str]]]] = []
     for chunk in chunks:
         for row in table_to_tokenized(job.work.table(TOKENIZED, chunk.key), chunk):
             rank = _uniform(job.seed, row.pair.id)
@@ -247,7 +251,7 @@ def _words(row: TokenizedPair) -> tuple[list[str], list[str]]:
     )
 
 
-# --- masking -----------------------------------------------------------------------------------------------------------
+# --- masking --------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -306,4 +310,3 @@ def pair_reject(reason: str, pair: SentencePair) -> Reject:
 def mention_reject(reason: str, pair: SentencePair, mention: EntityMention) -> Reject:
     text = f"{mention.span.of(pair.source_text)} ⟵ {excerpt(pair.source_text, pair.target_text)}"
     return Reject(reason, "mention", pair.id, str(pair.pair), pair.corpus, pair.line, text[:MAX_EXCERPT_CHARS])
-

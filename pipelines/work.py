@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 from apache_beam.io.filesystem import CompressionTypes
@@ -33,9 +33,9 @@ class WorkFolder:
             return self.summary(stage, key)
         table, summary = make()
         if table is not None:
-            with replace_file(self.file(stage, f"{key}.arrow")) as stream:
-                with pa.ipc.new_file(stream, table.schema) as writer:
-                    writer.write_table(table)
+            path = self.file(stage, f"{key}.arrow")
+            with replace_file(path) as stream, pa.ipc.new_file(stream, table.schema) as writer:
+                writer.write_table(table)
         with replace_file(summary_path) as stream:
             stream.write(json.dumps(summary, ensure_ascii=False).encode())
         return summary
@@ -55,12 +55,12 @@ class WorkFolder:
         return sorted(FileSystems.split(path)[1].removesuffix(".json") for path in paths)
 
 
-def open_file(path: str) -> IO[bytes]:
+def open_file(path: str) -> BinaryIO:
     return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
 
 @contextmanager
-def replace_file(path: str) -> Iterator[IO[bytes]]:
+def replace_file(path: str) -> Iterator[BinaryIO]:
     """Writes under a temporary name and renames: nobody ever sees half a file under `path`."""
     temporary = f"{path}.partial"
     with FileSystems.create(temporary, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
@@ -72,6 +72,8 @@ def delete_tree(path: str) -> None:
     """Deletes a folder and all that is in it, if it is there."""
     if FileSystems.exists(path):
         FileSystems.delete([path])
-    elif "://" in path:  # an object store knows no folders, only names that begin alike
-        if names := [file.path for file in FileSystems.match([FileSystems.join(path, "**")])[0].metadata_list]:
-            FileSystems.delete(names)
+        return
+    # An object store knows no folders, only names that begin alike.
+    names = FileSystems.match([FileSystems.join(path, "**")])[0].metadata_list if "://" in path else []
+    if names:
+        FileSystems.delete([file.path for file in names])

@@ -86,7 +86,7 @@ class Lexicon:
             sides.append(
                 _Side(
                     np.append(frequency_W, 0).astype(np.float64),
-                    np.bincount(self.vocabulary.stem_of_word_W, frequency_W, minlength=S + 1) * 1.0,
+                    np.bincount(self.vocabulary.stem_of_word_W, frequency_W, minlength=S + 1).astype(np.float64),
                     np.bincount(word_K, self.counts.counts_K, minlength=W + 1) / ONE,
                     np.bincount(stem_K, self.stem_counts.counts_K, minlength=S + 1) / ONE,
                 )
@@ -133,9 +133,7 @@ class Lexicon:
                 return by_stem_IJB * batch.is_cell_IJB
             prior_IJB = _mix(by_stem_IJB, same_word_N[of_cell], config.identical)
             total_IJB = _at(given.links_W, given_N)[of_cell]
-            return batch.is_cell_IJB * _leave_one_out(
-                count_N[of_cell], total_IJB, own_IJB, prior_IJB, config.backoff
-            )
+            return batch.is_cell_IJB * _leave_one_out(count_N[of_cell], total_IJB, own_IJB, prior_IJB, config.backoff)
 
         source = (self.sides[0], batch.source_N, source_stem_N)
         target = (self.sides[1], batch.target_N, target_stem_N)

@@ -17,7 +17,7 @@ from pipelines.aligner.fertility import reweighted
 from pipelines.aligner.hmm import Posteriors
 from pipelines.aligner.lexicon import Floats, Lexicon, PairCounts
 from pipelines.aligner.words import Vocabulary
-from pipelines.steps.records import Link
+from pipelines.steps.records import InputError, Link
 
 Words = Sequence[str]
 
@@ -98,10 +98,13 @@ class AlignmentModel:
 
     @classmethod
     def load(cls, file: str | BinaryIO) -> AlignmentModel:
-        """Reads what `save` wrote. `InputError` if the file is another, of another version, truncated or altered."""
+        """Reads what `save` wrote, with the configuration of then. `InputError` if that is not what the file holds."""
         if isinstance(file, str):
-            with open(file, "rb") as stream:
-                return cls.load(stream)
+            try:
+                with open(file, "rb") as stream:
+                    return cls.load(stream)
+            except OSError as error:
+                raise InputError(f"{file}: the aligner's model cannot be read: {error.strerror}.") from None
         arrays, settings = model_file.read(file, _ARRAY_TYPES)
         words = json.loads(arrays["words"].tobytes().decode("utf-8", "surrogatepass"))
         lexicon = Lexicon(

@@ -2,7 +2,7 @@
 
 A text goes through four steps, each a function below:
 
-1. `_tokens`: words, numbers and punctuation with their offsets.
+1. `tokenize`: words, numbers and punctuation with their offsets.
 2. `_runs`: maximal sequences of capitalised words, joined over `of`, `van der`, `&` and the like.
 3. `_segments`: a run falls apart at titles, nationalities and dates; what remains is a name, or nothing.
 4. `_label`: a best guess of the type (spaCy's names: PERSON, ORG, GPE, LOC, FAC, NORP, EVENT …).
@@ -15,10 +15,38 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from importlib.resources import files
 from typing import NamedTuple
 
+from pipelines.steps.english_numbers import expressions
+from pipelines.steps.english_words import (
+    ACRONYM,
+    ADJECTIVES,
+    CLOSING,
+    COMPANY,
+    CUES,
+    DERIVED,
+    FIRST,
+    FOR,
+    FUNCTION,
+    GENERATION,
+    HEADS,
+    HYPHENS,
+    NORP,
+    NOT_LOWER,
+    OF,
+    OPENING,
+    PARTICLE,
+    PHRASES,
+    POSSESSED,
+    PREFIX,
+    ROYAL,
+    SENTENCE_END,
+    SURNAMES,
+    Phrase,
+    Token,
+    is_common,
+    tokenize,
+)
 from pipelines.steps.records import EntityMention
 from schemas.spans import CharSpan
 
@@ -27,137 +55,6 @@ LABELS = (
     "CARDINAL", "DATE", "EVENT", "FAC", "GPE", "LOC", "MONEY", "NORP", "ORDINAL", "ORG", "PERCENT", "PERSON",
     "PRODUCT", "QUANTITY", "TIME", "WORK_OF_ART",
 )  # fmt: skip
-
-
-# ---------------------------------------------------------------- word lists
-
-
-DATA = files("pipelines") / "data" / "entities_en"
-
-
-def _lines(name: str) -> list[str]:
-    text = (DATA / f"{name}.txt").read_text(encoding="utf-8")
-    return [line for line in text.splitlines() if line and not line.startswith("#")]
-
-
-def _words(name: str) -> frozenset[str]:
-    return frozenset(word for line in _lines(name) for word in line.split())
-
-
-_CUES = {kind: frozenset(words.split()) for kind, _, words in (line.partition(": ") for line in _lines("cue_words"))}
-_FUNCTION, _COMMON, _FIRST = _words("function_words"), _words("common_words"), _words("first_names")
-_NORP = _words("demonyms")
-_ACRONYM, _PARTICLE = _CUES["acronym"], _CUES["particle"]
-_HEADS = _CUES["org_head"] | _CUES["loc_head"] | _CUES["fac_head"]
-# "Mount Everest", "Lake Victoria": kept before a known name, where another ordinary word would be dropped.
-_PREFIX = frozenset(
-    "mount mt mt. lake cape fort ft. port gulf bay st st. saint san santa santo são los las el nova new north south "
-    "east west northern southern eastern western central upper lower greater great inner outer isle river".split()
-)
-_COMPANY = frozenset("inc inc. ltd ltd. llc corp corp. co co. plc gmbh llp lp pvt pvt. n.v. s.a. jr jr. sr sr.".split())
-_GENERATION = frozenset("jr jr. sr sr. ii iii iv vi vii viii ix xi xii xiii xiv xv xvi v x".split())
-# Nouns that govern "of …": Bank of China, Gulf of Mexico; "for": Center for Disease Control.
-_OF = (_HEADS - _CUES["loc_head"]) | frozenset(
-    "gulf isle isles bay cape strait straits city state republic kingdom empire commonwealth province district county "
-    "town port lake sea mount valley duchy islands principality battle siege treaty tower order house free lady "
-    "offices knights daughters sons friends doctors king's speaker declaration statue".split()
-)
-_FOR = frozenset(
-    "center centre institute council committee campaign department agency association foundation society "
-    "organization organisation movement party office ministry coalition alliance fund project network doctors "
-    "trust partnership program programme laboratory academy museum school union board commission forum".split()
-)
-# "St. Mary's Hospital", "People's Republic": what follows a possessive inside a name.
-_POSSESSED = frozenset(
-    "college university hospital school church cathedral abbey restaurant grill cafe café bar pub deli diner pizza "
-    "bakery kitchen island bay park square castle palace republic party bank club cup cave creek hill point hall".split()
-)
-# Names that are words when written small.
-_NOT_LOWER = frozenset(
-    "turkey china chad jordan georgia niger guinea mali chile essen lima male us la york nice reading bath mobile "
-    "orange cork cologne split java phoenix buffalo queens mercury mars venus saturn jupiter pluto lorraine charlotte "
-    "victoria florence sydney austin orlando virginia tyre pacific arctic baltic rio bern troy congress senate "
-    "parliament treasury labour guardian amazon apple ford who un ira eta sec ups oracle intel dell nirvana beatles "
-    "paramount arsenal disney cisco lakers tories capitol broadway bali panama newark hesse".split()
-)
-
-
-# ---------------------------------------------------------------- tokens
-
-
-_TOKEN = re.compile(
-    r"""
-      (?P<skip> https?://\S+ | www\.\S+ | [\w.+-]+@[\w-]+(?:\.[\w-]+)+ | [@\#]\w+ | \w+\.(?:com|org|net|html?)\b )
-    | (?P<poss> ['’][sS](?!\w) )
-    | (?P<word> (?:[^\W\d_]\.){2,}[^\W\d_]?(?!\w)                                      # U.S.  J.R.R.
-              | (?:Mr|Mrs|Ms|Dr|St|Prof|Gen|Sen|Gov|Rep|Lt|Col|Maj|Capt|Sgt|Adm|Jr|Sr|Mt|Ft|Rev|Inc|Corp|Ltd|Co|No|vs
-                |Jan|Feb|Aug|Sept|Oct|Nov|Dec|Ave|Blvd)\.(?!\w)
-              | [A-Z]\.(?=\s?[A-Z])                                                   # J. Smith
-              | [^\W\d_][^\W_]*[-‐‑]\d+(?!\w)                                            # COVID-19
-              | [^\W\d_][^\W_]* (?: ['’](?![sS](?!\w)) [^\W\d_]+ )* )
-    | (?P<punct> \S )
-    """,
-    re.VERBOSE,
-)
-_OPENING = frozenset("\"“‘'«„`[")
-_CLOSING = frozenset("\"”’'»)]")
-_SENTENCE_END = frozenset(".?!…:。")
-_HYPHENS = frozenset("-‐‑–")
-
-
-class Token(NamedTuple):
-    start: int
-    end: int
-    text: str
-    is_word: bool
-
-
-def _tokens(text: str) -> list[Token]:
-    return [Token(m.start(), m.end(), m.group(), m.lastgroup == "word") for m in _TOKEN.finditer(text)]
-
-
-@lru_cache(maxsize=1 << 16)
-def _is_common(lower: str) -> bool:
-    """Is this an ordinary English word, or an inflected form of one?"""
-    if lower in _COMMON or lower in _FUNCTION:
-        return True
-    for suffix, endings in (
-        ("ies", ("y",)), ("es", ("", "e")), ("s", ("",)), ("ied", ("y",)), ("ed", ("", "e")), ("ing", ("", "e")),
-        ("ily", ("y",)), ("ly", ("", "le")), ("er", ("", "e")), ("est", ("", "e")), ("n't", ("",)), ("ers", ("", "e")),
-        ("ness", ("",)), ("less", ("",)), ("ful", ("",)), ("al", ("", "e")), ("ist", ("", "e")), ("y", ("", "e")),
-    ):  # fmt: skip
-        if lower.endswith(suffix) and len(lower) >= len(suffix) + 2:
-            stem = lower[: -len(suffix)]
-            if any(stem + ending in _COMMON or stem + ending in _FUNCTION for ending in endings if len(stem) > 1):
-                return True
-            if suffix in ("ed", "ing", "er") and stem[-1] == stem[-2]:  # stopped, planning
-                return stem[:-1] in _COMMON or stem[:-1] in _FUNCTION
-    head, mark, _ = lower.replace("’", "'").partition("'")
-    return bool(mark) and len(head) > 1 and head in _FUNCTION
-
-
-class _Phrase(NamedTuple):
-    words: tuple[str, ...]
-    lower: tuple[str, ...]
-    label: str  # "GPE" or "ORG"
-
-
-def _phrases() -> dict[str, list[_Phrase]]:
-    """Known names by their first word in lower case, longest first."""
-    found: dict[str, list[_Phrase]] = {}
-    for name, label in (("places", "GPE"), ("organisations", "ORG")):
-        for line in _lines(name):
-            for entry in line.split(";"):
-                words = tuple(token.text for token in _tokens(entry.strip()))
-                if words:
-                    lower = tuple(word.lower() for word in words)
-                    found.setdefault(lower[0], []).append(_Phrase(words, lower, label))
-    for phrases in found.values():
-        phrases.sort(key=lambda phrase: -len(phrase.words))
-    return found
-
-
-_PHRASES = _phrases()
 
 
 # ---------------------------------------------------------------- runs of capitalised words
@@ -180,23 +77,23 @@ def _capital(text: str) -> bool:
 
 
 def _kind(text: str, lower: str, common: bool) -> str:
-    if lower in _CUES["calendar"] or (lower.endswith("days") and lower[:-1] in _CUES["calendar"]):
+    if lower in CUES["calendar"] or (lower.endswith("days") and lower[:-1] in CUES["calendar"]):
         return "calendar"
-    if text in _NORP or (text[-1] == "s" and text[:-1] in _NORP and text not in _FIRST):
+    if text in NORP or (text[-1] == "s" and text[:-1] in NORP and text not in FIRST):
         return "NORP"
-    if lower in _GENERATION and (text.isupper() or "r" in lower):
+    if lower in GENERATION and (text.isupper() or "r" in lower):
         return "suffix"
-    if text in _FIRST:
+    if text in FIRST:
         return "first"
-    if lower in _CUES["title"]:
+    if lower in CUES["title"]:
         return "title"
     if len(text) == 1 or (len(text) == 2 and text[1] == "."):
         return "initial"
-    return "common" if common or lower in _ACRONYM else "name"
+    return "common" if common or lower in ACRONYM else "name"
 
 
-def _phrase_at(tokens: Sequence[Token], i: int, exact: bool) -> _Phrase | None:
-    for phrase in _PHRASES.get(tokens[i].text.lower(), ()):
+def _phrase_at(tokens: Sequence[Token], i: int, exact: bool) -> Phrase | None:
+    for phrase in PHRASES.get(tokens[i].text.lower(), ()):
         words = phrase.words if exact else phrase.lower
         size = len(words)
         if i + size <= len(tokens) and all(
@@ -208,15 +105,15 @@ def _phrase_at(tokens: Sequence[Token], i: int, exact: bool) -> _Phrase | None:
 
 
 def _is_weak(tokens: Sequence[Token], i: int) -> bool:
-    while i and tokens[i - 1].text in _OPENING | _HYPHENS | {"*", "•", ">", "("}:
-        if tokens[i - 1].text in _OPENING:
+    while i and tokens[i - 1].text in OPENING | HYPHENS | {"*", "•", ">", "("}:
+        if tokens[i - 1].text in OPENING:
             return True
         if tokens[i - 1].text == "(" or tokens[i - 1].end == tokens[i].start:
             return i == 1
         i -= 1
-    if i > 1 and tokens[i - 1].text in _CLOSING:
+    if i > 1 and tokens[i - 1].text in CLOSING:
         i -= 1
-    return i == 0 or tokens[i - 1].text[-1] in _SENTENCE_END and not tokens[i - 1].is_word
+    return i == 0 or (tokens[i - 1].text[-1] in SENTENCE_END and not tokens[i - 1].is_word)
 
 
 def _unit(tokens: Sequence[Token], i: int, all_weak: bool) -> tuple[Unit, int] | None:
@@ -228,18 +125,13 @@ def _unit(tokens: Sequence[Token], i: int, all_weak: bool) -> tuple[Unit, int] |
     lower = token.text.lower()
     if phrase := _phrase_at(tokens, i, exact=True):
         end = i + len(phrase.words)
-        common = end == i + 1 and _is_common(lower)
+        common = end == i + 1 and is_common(lower)
         return Unit(token.start, tokens[end - 1].end, token.text, tokens[end - 1].text.lower(), phrase.label, weak,
                     common), end  # fmt: skip
-    common = _is_common(lower) or (weak and _DERIVED.search(lower) is not None)
-    if lower in _FUNCTION and lower not in _ADJECTIVES and token.text not in _FIRST and (weak or lower != "may"):
+    common = is_common(lower) or (weak and DERIVED.search(lower) is not None)
+    if lower in FUNCTION and lower not in ADJECTIVES and token.text not in FIRST and (weak or lower != "may"):
         return None
     return Unit(token.start, token.end, token.text, lower, _kind(token.text, lower, common), weak, common), i + 1
-
-
-# Endings of ordinary words; some surnames have them too, so they count only where the position explains the capital.
-_DERIVED = re.compile(r"(?:\w{4}(?:ly|ed)|\w{4}ing|\w\w(?:tion|sion|ness|ment|able|ible|ous|less|ism)s?)$")
-_ADJECTIVES = frozenset("new old great high little big young best first second third good low".split())
 
 
 def _capital_at(tokens: Sequence[Token], i: int) -> bool:
@@ -250,19 +142,19 @@ def _next_name(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
     """The index of the capitalised word that continues `run` after the small words at `i`, or 0."""
     token, last = tokens[i], run[-1]
     lower = token.text.lower()
-    if token.text in _HYPHENS:
+    if token.text in HYPHENS:
         joined = token.start == last.end and _capital_at(tokens, i + 1) and tokens[i + 1].start == token.end
         countries = last.kind == "GPE" and joined and _phrase_at(tokens, i + 1, exact=True) is not None
         return i + 1 if joined and not countries else 0
     if lower in ("'s", "’s"):
         owned = last.kind in ("first", "name", "common") and _capital_at(tokens, i + 1)
-        return i + 1 if owned and tokens[i + 1].text.lower() in _POSSESSED else 0
+        return i + 1 if owned and tokens[i + 1].text.lower() in POSSESSED else 0
     if lower == "&":
         return i + 1 if _capital_at(tokens, i + 1) else 0
     if token.text == ",":
-        return i + 1 if i + 1 < len(tokens) and tokens[i + 1].text.lower() in _COMPANY else 0
+        return i + 1 if i + 1 < len(tokens) and tokens[i + 1].text.lower() in COMPANY else 0
     if lower in ("of", "for"):
-        if last.lower not in (_OF if lower == "of" else _FOR) or last.kind == "title":
+        if last.lower not in (OF if lower == "of" else FOR) or last.kind == "title":
             return 0
         j = i + 2 if i + 1 < len(tokens) and tokens[i + 1].text.lower() == "the" else i + 1
         return j if _capital_at(tokens, j) else 0
@@ -275,22 +167,22 @@ def _next_name(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
                 break
             ahead.append(following.text.lower())
         governed = any(unit.lower in ("of", "for") for unit in run)
-        heads = len(ahead) > 1 and ahead[-1] in _CUES["org_head"]
-        return i + 1 if (governed or heads) and _is_common(ahead[0]) and last.lower not in _HEADS else 0
+        heads = len(ahead) > 1 and ahead[-1] in CUES["org_head"]
+        return i + 1 if (governed or heads) and is_common(ahead[0]) and last.lower not in HEADS else 0
     j = i
-    while j < len(tokens) and j < i + 4 and (tokens[j].text in _PARTICLE or (j > i and tokens[j].text in _HYPHENS)):
+    while j < len(tokens) and j < i + 4 and (tokens[j].text in PARTICLE or (j > i and tokens[j].text in HYPHENS)):
         j += 1
     person = last.kind in ("first", "name", "initial") or (last.kind in ("GPE", "common") and not last.weak)
-    return j if j > i and person and _capital_at(tokens, j) and tokens[j].text.lower() not in _FUNCTION else 0
+    return j if j > i and person and _capital_at(tokens, j) and tokens[j].text.lower() not in FUNCTION else 0
 
 
 def _is_syllable(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> bool:
     """The "-un" of "Kim Jong-un"."""
     return (
         len(run) > 1 and run[-1].kind == "name" and not run[-1].common and run[-1].text.isalpha()
-        and tokens[i].text in _HYPHENS and tokens[i].start == run[-1].end
+        and tokens[i].text in HYPHENS and tokens[i].start == run[-1].end
         and i + 1 < len(tokens) and tokens[i + 1].start == tokens[i].end
-        and len(tokens[i + 1].text) <= 4 and tokens[i + 1].text.islower() and not _is_common(tokens[i + 1].text)
+        and len(tokens[i + 1].text) <= 4 and tokens[i + 1].text.islower() and not is_common(tokens[i + 1].text)
     )  # fmt: skip
 
 
@@ -314,8 +206,8 @@ def _runs(tokens: Sequence[Token], all_weak: bool) -> Iterator[list[Unit]]:
                 yield run
                 run = []
             j, kind = i + 1, "particle"
-            if tokens[i].text in _CUES["leading_particle"]:
-                j += j < len(tokens) and tokens[j].text in _HYPHENS
+            if tokens[i].text in CUES["leading_particle"]:
+                j += j < len(tokens) and tokens[j].text in HYPHENS
                 if not (_capital_at(tokens, j) and (found := _unit(tokens, j, all_weak)) and found[0].kind == "name"):
                     j = i + 1
                     kind = ""
@@ -337,27 +229,22 @@ def _organised(units: Sequence[Unit]) -> bool:
         if unit.kind in ("calendar", "title", "first"):
             return False
         ends = index + 1 == len(units) or units[index + 1].kind in ("link", "calendar")
-        if ends and (unit.lower in _HEADS or unit.lower in _CUES["event_head"]):
+        if ends and (unit.lower in HEADS or unit.lower in CUES["event_head"]):
             return True
     return False
 
 
 def _keeps_title(run: Sequence[Unit], k: int, segment: Sequence[Unit]) -> bool:
-    """"General Motors", "Queen Mary University", "Stephen King", "Ministry of Justice": the title is part of the name."""
+    """ "General Motors", "Queen Mary University", "Stephen King", "Ministry of Justice": the title is part of the name."""
     rest = run[k + 1 :]
-    if segment and (segment[-1].kind == "link" or (run[k].lower in _SURNAMES and segment[-1].kind in _PERSONAL)):
+    if segment and (segment[-1].kind == "link" or (run[k].lower in SURNAMES and segment[-1].kind in _PERSONAL)):
         return True
     if not rest or rest[0].kind == "link":
         return False
-    return rest[0].lower in _HEADS or (run[k].lower in _ROYAL and run[k].kind == "title" and rest[-1].lower in _HEADS)
+    return rest[0].lower in HEADS or (run[k].lower in ROYAL and run[k].kind == "title" and rest[-1].lower in HEADS)
 
 
 _PERSONAL = frozenset(("first", "name", "initial"))
-_SURNAMES = frozenset(
-    "king khan shah sheikh prince duke judge bishop pope major dean earl baron mayor knight singer master monk priest "
-    "count head justice lord".split()
-)
-_ROYAL = frozenset("king queen prince princess lady".split())
 
 
 def _segments(run: Sequence[Unit]) -> Iterator[tuple[list[Unit], bool]]:
@@ -380,7 +267,12 @@ def _segments(run: Sequence[Unit]) -> Iterator[tuple[list[Unit], bool]]:
                 yield segment, titled
                 segment, titled = [], False
             segment.append(unit)
-        elif segment and unit.kind not in ("link", "suffix") and all(u.kind == "NORP" for u in segment) and not _organised(run[k:]):
+        elif (
+            segment
+            and unit.kind not in ("link", "suffix")
+            and all(u.kind == "NORP" for u in segment)
+            and not _organised(run[k:])
+        ):
             yield segment, titled
             segment, titled = [unit], False
         else:
@@ -396,15 +288,20 @@ def _trimmed(segment: list[Unit]) -> list[Unit]:
     while last > first and segment[last - 1].kind in ("link", "particle"):
         last -= 1
     units = segment[first:last]
-    if units and units[0].weak and units[0].common and units[0].kind in ("common", "initial", "title", "first", "GPE", "ORG"):
+    if (
+        units
+        and units[0].weak
+        and units[0].common
+        and units[0].kind in ("common", "initial", "title", "first", "GPE", "ORG")
+    ):
         following = units[1] if len(units) > 1 else None
         known = following is not None and following.kind in ("first", "GPE", "ORG", "NORP", "initial")
-        if following is None or (known and units[0].lower not in _PREFIX and units[0].kind == "common"):
+        if following is None or (known and units[0].lower not in PREFIX and units[0].kind == "common"):
             return _trimmed(units[1:])
-        if following.weak and units[0].kind == "common" and units[-1].lower not in _HEADS:
+        if following.weak and units[0].kind == "common" and units[-1].lower not in HEADS:
             return _trimmed(units[1:])
     if all(unit.kind in ("common", "initial", "suffix", "link", "title") for unit in units):
-        names_something = units[-1].lower in _HEADS or units[0].lower in _OF if units else False
+        names_something = units[-1].lower in HEADS or units[0].lower in OF if units else False
         shouted = all(unit.text.isupper() and len(unit.text) > 1 for unit in units)
         if len(units) < 2 or shouted or not (names_something or not units[0].weak):
             return []
@@ -419,24 +316,28 @@ def _label(units: Sequence[Unit], titled: bool, before: str) -> str:
         return "NORP"
     if len(units) == 1 and first.kind in ("GPE", "ORG"):
         return first.kind
-    if titled and len(units) <= 4 and last.lower not in _HEADS:
+    if titled and len(units) <= 4 and last.lower not in HEADS:
         return "PERSON"
     if any(char.isdigit() for unit in units for char in unit.text):
         return "PRODUCT"
     governing = lowers[lowers.index("of") - 1] if "of" in lowers[1:] else ""
     for word in filter(None, (governing, last.lower)):
         for label, kind in (("EVENT", "event_head"), ("ORG", "org_head"), ("FAC", "fac_head"), ("LOC", "loc_head")):
-            if word in _CUES[kind] and len(units) > 1:
+            if word in CUES[kind] and len(units) > 1:
                 return label
     if first.lower in ("hurricane", "operation", "typhoon", "cyclone") and len(units) > 1:
         return "EVENT"
-    if any(lower in _COMPANY - {"jr", "jr.", "sr", "sr."} or lower == "&" for lower in lowers):
+    if any(lower in COMPANY - {"jr", "jr.", "sr", "sr."} or lower == "&" for lower in lowers):
         return "ORG"
-    if first.kind in ("first", "particle") or (len(units) > 1 and first.text in _FIRST) or any(unit.kind == "initial" for unit in units):
+    if (
+        first.kind in ("first", "particle")
+        or (len(units) > 1 and first.text in FIRST)
+        or any(unit.kind == "initial" for unit in units)
+    ):
         return "PERSON"
-    if any(unit.kind in ("ORG", "NORP", "common") for unit in units[:1]) and first.lower not in _PREFIX:
+    if any(unit.kind in ("ORG", "NORP", "common") for unit in units[:1]) and first.lower not in PREFIX:
         return "ORG"
-    if first.lower in _PREFIX or first.kind == "GPE":
+    if first.lower in PREFIX or first.kind == "GPE":
         return "LOC" if first.kind != "GPE" else "ORG"
     if first.text.isupper() and len(first.text) > 1:
         return "ORG"
@@ -445,57 +346,6 @@ def _label(units: Sequence[Unit], titled: bool, before: str) -> str:
     if before == "the":
         return "ORG"
     return "PERSON" if len(units) <= 3 else "ORG"
-
-
-# ---------------------------------------------------------------- numbers and dates
-
-
-_MONTH = (
-    r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
-    r"|Jan\.?|Feb\.?|Mar\.|Apr\.?|Jun\.?|Jul\.?|Aug\.?|Sept?\.?|Oct\.?|Nov\.?|Dec\.?)"
-)
-_DAY = r"(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)"
-_SMALL = (
-    r"(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen"
-    r"|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)"
-)
-_NUMBER = rf"(?:\d+(?:[.,]\d+)*|{_SMALL}(?:-(?:one|{_SMALL}))?|(?:a|one)(?=\s(?:hundred|thousand|million|billion)))"
-_SCALE = r"(?:\s(?:hundred|thousand|million|billion|trillion))*"
-_UNITS = {
-    "DATE": r"days?|weeks?|months?|years?|decades?|centur(?:y|ies)",
-    "TIME": r"hours?|minutes?|seconds?",
-    "MONEY": r"dollars?|euros?|pounds?|yen|rupees?|yuan|roubles?|rubles?|francs?|pesos?|cents?|USD|EUR|GBP",
-    "QUANTITY": r"(?:square|cubic)\s\w+|km|kilomet(?:er|re)s?|met(?:er|re)s?|miles?|feet|foot|inch(?:es)?|cm|mm|kg"
-    r"|kilograms?|grams?|tons?|tonnes?|acres?|hectares?|lit(?:er|re)s?|gallons?|mph|km/h|degrees?|mg|ml|GB|MB|kW|MW",
-}
-_EXPRESSION = re.compile(
-    rf"""(?<![\w.,/:-])(?:
-      (?P<MONEY> (?:US|C|A|HK|NZ)?[$€£¥₹]\s?\d+(?:[.,]\d+)*[kmb]?{_SCALE} | {_NUMBER}{_SCALE}\s(?:{_UNITS["MONEY"]})\b )
-    | (?P<PERCENT> {_NUMBER}\s?(?:%|percent\b|per\scent\b) )
-    | (?P<TIME> \d{{1,2}}:\d\d(?::\d\d)?(?:\s?[ap]\.?m\b\.?)? | \d{{1,2}}\s?(?:[ap]\.m\.|[ap]m\b) | {_NUMBER}\so['’]clock\b
-              | {_NUMBER}{_SCALE}[ -](?:{_UNITS["TIME"]})\b | tonight\b )
-    | (?P<DATE> (?:{_DAY},?\s)?(?:\d{{1,2}}(?:st|nd|rd|th)?\s(?:of\s)?)?{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?(?!\w)(?:,?\s\d{{4}})?
-              | (?:{_DAY},?\s)?(?:\d{{1,2}}(?:st|nd|rd|th)?\s(?:of\s)?)?{_MONTH}(?:,?\s\d{{4}})?(?!\w)
-              | \d{{4}}-\d\d-\d\d | \d{{1,2}}[/.]\d{{1,2}}[/.]\d{{2,4}}
-              | (?:(?:last|next|this|past)\s)?{_DAY}s?\b
-              | (?:the\s)?(?:(?:early|mid|late)[ -])?\d{{1,2}}(?:st|nd|rd|th)[ -]century\b
-              | (?:the\s)?(?:(?:early|mid|late)[ -])?(?:1\d|20)\d0s\b
-              | (?:last|next|this|past)\s(?:day|week|weekend|month|year|decade|century|spring|summer|autumn|fall|winter)\b
-              | {_NUMBER}{_SCALE}[ -](?:{_UNITS["DATE"]})(?:\s(?:ago|earlier|later)|[ -]old)?\b
-              | (?:1[0-9]|20)\d\d(?:[-–/]\d\d(?:\d\d)?)?(?![\w%]|[.,:]\d) | yesterday\b | today\b | tomorrow\b )
-    | (?P<QUANTITY> {_NUMBER}{_SCALE}[ -]?(?:{_UNITS["QUANTITY"]})\b )
-    | (?P<ORDINAL> \d+(?:st|nd|rd|th)\b | (?:first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth)\b )
-    | (?P<CARDINAL> {_NUMBER}{_SCALE}(?![\w/:-]|[.,]\d) )
-    )""",
-    re.VERBOSE,
-)
-
-
-def _expressions(text: str) -> Iterator[EntityMention]:
-    for match in _EXPRESSION.finditer(text):
-        assert match.lastgroup is not None  # every alternative is named
-        if match.group() not in ("May", "Mar.", "second"):  # a verb, a name, a unit
-            yield EntityMention(CharSpan(*match.span()), match.lastgroup)
 
 
 # ---------------------------------------------------------------- the tagger
@@ -523,14 +373,16 @@ def _known_names(tokens: Sequence[Token], upper: bool) -> Iterator[EntityMention
         lower = token.text.lower()
         if token.is_word:
             phrase = _phrase_at(tokens, i, exact=False)
-            if phrase and (len(phrase.words) > 1 or (len(lower) > 3 and not _is_common(lower) and lower not in _NOT_LOWER)
-                           or (upper and phrase.words[0] == token.text and not _is_common(lower))):  # fmt: skip
+            if phrase and (len(phrase.words) > 1 or (len(lower) > 3 and not is_common(lower) and lower not in NOT_LOWER)
+                           or (upper and phrase.words[0] == token.text and not is_common(lower))):  # fmt: skip
                 size, label = len(phrase.words), phrase.label
-            elif lower.title() in _NORP and not _is_common(lower):
+            elif lower.title() in NORP and not is_common(lower):
                 label = "NORP"
-            elif upper and token.text.title() in _FIRST and not _is_common(lower):
+            elif upper and token.text.title() in FIRST and not is_common(lower):
                 label = "PERSON"
-                while i + size < len(tokens) and tokens[i + size].is_word and not _is_common(tokens[i + size].text.lower()):
+                while (
+                    i + size < len(tokens) and tokens[i + size].is_word and not is_common(tokens[i + size].text.lower())
+                ):
                     size += 1
         if label:
             yield EntityMention(CharSpan(token.start, tokens[i + size - 1].end), label)
@@ -545,7 +397,7 @@ def _titles(text: str) -> Iterator[CharSpan]:
     for match in _QUOTED.finditer(text):
         words = match.group(1).split()
         title = len(words) > 1 and all(len(word) < 4 or not word[0].islower() for word in words)
-        if title and any(_is_common(word.lower()) for word in words) and words[-1].istitle():
+        if title and any(is_common(word.lower()) for word in words) and words[-1].istitle():
             yield CharSpan(match.start(1), match.end(1))
 
 
@@ -566,12 +418,14 @@ def _names(text: str, tokens: Sequence[Token], title_case: bool) -> Iterator[Ent
 
 def tag(text: str) -> list[EntityMention]:
     """The mentions of one English text, sorted, disjoint, without white space at their edges."""
-    tokens = _tokens(text)
+    tokens = tokenize(text)
     case = _case(tokens)
-    named = _known_names(tokens, case == "upper") if case in ("upper", "lower") else _names(text, tokens, case == "title")
+    named = (
+        _known_names(tokens, case == "upper") if case in ("upper", "lower") else _names(text, tokens, case == "title")
+    )
     names = sorted(named)
     mentions = list(names)
-    for mention in _expressions(text):
+    for mention in expressions(text):
         if not any(mention.span.start < name.span.end and name.span.start < mention.span.end for name in names):
             mentions.append(mention)
     return sorted(mentions)

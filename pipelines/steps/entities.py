@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pipelines.steps import builtin_tagger
+from pipelines.steps import builtin_tagger, english_words
 from pipelines.steps.records import ConfigError, EntityMention
 from schemas.spans import CharSpan
 
@@ -105,22 +106,21 @@ def check_tagger(config: TaggerConfig, lang: str) -> None:
     unknown = [label for label in config.labels if label not in known] if known else []
     if unknown:
         raise ConfigError(
-            f"--tagger.labels: {', '.join(unknown)}: the model {config.model!r} has no such label; it has: {' '.join(known)}."
+            f"--tagger.labels: {' '.join(unknown)}: the model {config.model!r} has no such label; it has: "
+            f"{' '.join(known)}."
         )
 
 
 def tagger_version(config: TaggerConfig, lang: str) -> dict[str, str]:
     """What decides the mentions, for the manifest: name, version, spaCy's version, a checksum of files that can change."""
     if config.model == BUILTIN:
-        lists = builtin_tagger.DATA.iterdir()
+        lists = english_words.DATA.iterdir()
         return {"name": BUILTIN, "version": builtin_tagger.VERSION, "checksum": _checksum(lists)}
-    import spacy
-
     folder, meta = _find_pipeline(config, lang)
     version = {
         "name": f"{meta['lang']}_{meta.get('name', 'pipeline')}",
         "version": str(meta.get("version", "")),
-        "spacy": spacy.__version__,
+        "spacy": metadata.version("spacy"),
     }
     if Path(config.model).is_dir():
         version["checksum"] = _checksum(path for path in folder.rglob("*") if path.is_file())
@@ -173,11 +173,11 @@ def _find_pipeline(config: TaggerConfig, lang: str) -> tuple[Path, dict[str, Any
     elif not folder.exists():
         installed = spacy.util.get_installed_models()
         close = get_close_matches(model, [BUILTIN, *installed, *_KNOWN_MODELS], n=3)
+        known = model if model in _KNOWN_MODELS else next((name for name in close if name in _KNOWN_MODELS), None)
         raise ConfigError(
             f"--tagger.model: {model!r} is neither {BUILTIN!r} nor an installed spaCy pipeline nor a folder. "
             + (f"Did you mean {' or '.join(close)}? " if close and model not in close else "")
-            + f"Installed: {' '.join(sorted(installed)) or 'none'}. "
-            + _install_hint(model if model in _KNOWN_MODELS else close[0] if close and close[0] != BUILTIN else _suggested_model(lang))
+            + f"Installed: {' '.join(sorted(installed)) or 'none'}. {_install_hint(known or _suggested_model(lang))}"
         )
     if not (folder / "config.cfg").is_file() or not (folder / "meta.json").is_file():
         raise ConfigError(
@@ -187,8 +187,8 @@ def _find_pipeline(config: TaggerConfig, lang: str) -> tuple[Path, dict[str, Any
     meta = _json(folder / "meta.json")
     if not _same_language(str(meta.get("lang", "")), lang):
         raise ConfigError(
-            f"--tagger.model: {model!r} is a pipeline for {meta.get('lang')!r}, but the mentions are sought in {lang!r}. "
-            f"Pass one for that language, such as --tagger.model {_suggested_model(lang)}"
+            f"--tagger.model: {model!r} is a pipeline for {meta.get('lang')!r}, but the mentions are sought in {lang!r}."
+            f" Pass one for that language, such as --tagger.model {_suggested_model(lang)}"
         )
     return folder, meta
 
@@ -201,14 +201,14 @@ def _load_pipeline(folder: Path) -> Language:
     if not keep:
         names = " ".join(config["nlp"]["pipeline"]) or "none"
         raise ConfigError(
-            f"--tagger.model: {folder.name!r} finds no entities: expected a component that does, such as \"ner\" or "
-            f"\"entity_ruler\"; its components are: {names}."
+            f'--tagger.model: {folder.name!r} finds no entities: expected a component that does, such as "ner" or '
+            f'"entity_ruler"; its components are: {names}.'
         )
     return spacy.load(folder, exclude=[name for name in config["nlp"]["pipeline"] if name not in keep])
 
 
 def _needed_components(config: Mapping[str, Any]) -> list[str]:
-    """The components without which `doc.ents` would not be what it is, in the pipeline's order; empty if none sets it."""
+    """The components that `doc.ents` depends on, in the pipeline's order; empty if none sets it."""
     names: list[str] = config["nlp"]["pipeline"]
     disabled = config["nlp"].get("disabled", [])
     components = config["components"]
@@ -219,8 +219,7 @@ def _needed_components(config: Mapping[str, Any]) -> list[str]:
         # Rules may look at tags, lemmas or sentences: everything up to the last finder stays.
         return names[: names.index(finders[-1]) + 1]
     heard = {upstream for name in finders for upstream in _listens_to(components[name])}
-    embedders = [name for name in names if "listener" not in str(components[name]).lower() and _embeds(components[name])]
-    return [name for name in names if name in finders or name in heard or ("*" in heard and name in embedders)]
+    return [name for name in names if name in finders or name in heard or ("*" in heard and _embeds(components[name]))]
 
 
 def _sets_entities(component: Mapping[str, Any]) -> bool:
@@ -256,11 +255,11 @@ def _labels(nlp: Language) -> list[str]:
 # ---------------------------------------------------------------- what to tell the user
 
 
-_KNOWN_MODELS = tuple(
-    f"{stem}_{size}"
-    for stem in ("en_core_web", "zh_core_web", *(f"{lang}_core_news" for lang in _NEWS_LANGUAGES))
-    for size in ("sm", "md", "lg", "trf")
-) + ("xx_ent_wiki_sm",)
+_KNOWN_MODELS = (
+    "xx_ent_wiki_sm",
+    *(f"{lang}_core_web_{size}" for lang in ("en", "zh") for size in ("sm", "md", "lg", "trf")),
+    *(f"{lang}_core_news_{size}" for lang in _NEWS_LANGUAGES for size in ("sm", "md", "lg", "trf")),
+)
 
 
 def _suggested_model(lang: str) -> str:
@@ -271,9 +270,7 @@ def _suggested_model(lang: str) -> str:
 
 
 def _install_hint(model: str) -> str:
-    import spacy
-
-    release = ".".join(spacy.__version__.split(".")[:2]) + ".0"
+    release = ".".join(metadata.version("spacy").split(".")[:2]) + ".0"
     wheel = f"{model}-{release}/{model}-{release}-py3-none-any.whl"
     return (
         f"Install it with: python -m spacy download {model} "

@@ -45,11 +45,10 @@ class Ledger:
         groups: dict[tuple[str, str, str], list[Reject]] = defaultdict(list)
         for reject in rejects:
             groups[reject.pair, reject.unit, reject.reason].append(reject)
-        return [
-            reject
-            for _, group in sorted(groups.items())
-            for reject in (group if len(group) <= self.sample_size else sorted(group, key=self._rank)[: self.sample_size])
-        ]
+        first: list[Reject] = []
+        for _, group in sorted(groups.items()):
+            first += sorted(group, key=self._rank)[: self.sample_size]
+        return first
 
     def _rank(self, reject: Reject) -> tuple[bytes, str]:
         key = f"{self.seed}\0{reject.record_id}\0{reject.excerpt}"

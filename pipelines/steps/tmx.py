@@ -160,8 +160,6 @@ class _UnitParser:
                 self._seg_depth = 0
                 self._expat.CharacterDataHandler = None
                 self._take_seg("".join(self._pieces))
-        elif name == "tuv":
-            self._tuv = (0, 0)
         elif name == "tu":
             self.units_read += 1
             source, target = self._texts

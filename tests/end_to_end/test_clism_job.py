@@ -160,9 +160,7 @@ def test_duplicates_are_found_across_corpora_and_the_first_stays(tmp_path):
     manifest = run(replace(config(tmp_path / "out", chunk_pairs=7), bitext=specs))
     assert manifest.counts["en-vi"].pair_rejects["duplicate"] >= 40
     assert {example.corpus for example in read_examples(tmp_path / "out")} == {"b.en"}
-    kept = run(
-        replace(config(tmp_path / "kept"), bitext=specs, filters=replace(CLISM.filters, drop_duplicates=False))
-    )
+    kept = run(replace(config(tmp_path / "kept"), bitext=specs, filters=replace(CLISM.filters, drop_duplicates=False)))
     assert "duplicate" not in kept.counts["en-vi"].pair_rejects
 
 
@@ -197,6 +195,9 @@ def test_unequal_files_end_in_a_plain_error_and_no_dataset(tmp_path, capsys, wor
         manifests.load(tmp_path / "out")
 
 
+COMPLETE = ["clism", "--bitext", SAMPLE, "--pair", "en-vi", "--output", "o"]
+
+
 @pytest.mark.parametrize(
     "arguments, expected",
     [
@@ -210,12 +211,12 @@ def test_unequal_files_end_in_a_plain_error_and_no_dataset(tmp_path, capsys, wor
         (["clism", "--bitext", SAMPLE, "--pair", "en-fr", "--output", "o"], "fr"),
         (["clism", "--bitext", "absent.tmx", "--pair", "en-vi", "--output", "o"], "absent.tmx"),
         (["clism", "--recipe", "clism_papr"], "clism_paper"),
-        (["clism", "--bitext", SAMPLE, "--pair", "en-vi", "--output", "o", "--chunk-pairs", "0"], "--chunk-pairs"),
-        (["clism", "--bitext", SAMPLE, "--pair", "en-vi", "--output", "o", "--", "--direct_num_worker=2"], "--direct_num_workers"),
-        (["clism", "--bitext", SAMPLE, "--pair", "en-vi", "--output", "o", "--tagger.model", "en_core_web_sm2"], "en_core_web_sm2"),
-        (["clism", "--bitext", SAMPLE, "--pair", "en-vi", "--output", "o", "--aligner.model", "absent"], "absent"),
+        ([*COMPLETE, "--chunk-pairs", "0"], "--chunk-pairs"),
+        ([*COMPLETE, "--", "--direct_num_worker=2"], "--direct_num_workers"),
+        ([*COMPLETE, "--tagger.model", "en_core_web_sm2"], "en_core_web_sm2"),
+        ([*COMPLETE, "--aligner.model", "absent"], "absent"),
     ],
-)  # fmt: skip
+)
 def test_arguments_that_cannot_work_end_with_code_2_and_a_hint(arguments, expected, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stopped:
@@ -242,7 +243,7 @@ def test_a_saved_aligner_is_used_instead_of_training_one(tmp_path):
     aligner = replace(CLISM.aligner, model=str(tmp_path / "{pair}.model"))
     with_model = run(config(tmp_path / "out", aligner=aligner))
     assert with_model.counts["en-vi"].questions != run(config(tmp_path / "own")).counts["en-vi"].questions
-    with pytest.raises(ConfigError, match="{pair}"):
+    with pytest.raises(ConfigError, match="one model cannot serve"):
         run(
             replace(
                 config(tmp_path / "two", aligner=replace(aligner, model=str(tmp_path / "en-vi.model"))),
