@@ -98,7 +98,7 @@ def watch_stages(seconds: dict[str, float]) -> None:
 
     transforms.tokenizer_for = lambda lang: watched(tokenizer_for(lang), "tokenise")
     transforms.load_tagger = lambda config, lang: Watched(load_tagger(config, lang), "tag", "tag entities")
-    transforms.load_aligner = lambda path: Watched(load_aligner(path), "align_batch", "align")
+    transforms.load_aligner = lambda *given: Watched(load_aligner(*given), "align_batch", "align")
     transforms.train = watched(transforms.train, "train the aligner")
     transforms.mask_mentions = watched(transforms.mask_mentions, "project and mask")
     transforms.pairs_to_table = watched(transforms.pairs_to_table, "chunks to Arrow and back")

@@ -5,8 +5,8 @@
 Figures are span precision, recall and F1 with exact boundaries and types ignored, on the English test sets of Universal
 NER (PUD: news and Wikipedia; EWT: web text), whose PER, LOC and ORG are compared with PERSON, ORG, GPE, LOC and FAC.
 The spaCy pipelines are blank English with hash embeddings and a transition-based NER, trained on one core with a fixed
-seed. Universal NER's English folder here holds no training part: EWT's dev part serves as one. WNUT-17's corporation and
-group count as ORG; its products and creative works are left out. `en_core_web_sm` is scored if it is installed.
+seed. Universal NER's English folder here holds no training part: EWT's dev part serves as one. WNUT-17's corporation
+and group count as ORG; its products and creative works are left out. `en_core_web_sm` is scored if it is installed.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def read_uner(path: Path) -> list[Sentence]:
     sentences = []
     for lines in blocks(path):
         text = next(line.split("=", 1)[1].strip() for line in lines if line.startswith("# text"))
-        rows = [line.split("\t") for line in lines if line[0] != "#" or line.split("\t")[0].isdigit()]
+        rows = [line.split("\t") for line in lines if line[0] != "#"]
         sentences.append(decode(text, [row[1] for row in rows], [row[2] for row in rows]))
     return sentences
 
@@ -111,7 +111,8 @@ def train_spacy(sentences: Iterable[Sentence], epochs: int, folder: Path) -> Tag
     """A blank English NER pipeline, saved in `folder`."""
     import spacy
     from spacy.training import Example
-    from spacy.util import compounding, fix_random_seed, minibatch
+    from spacy.util import minibatch
+    from thinc.api import compounding, fix_random_seed
 
     fix_random_seed(1)
     shuffle = random.Random(1).shuffle
@@ -128,7 +129,7 @@ def train_spacy(sentences: Iterable[Sentence], epochs: int, folder: Path) -> Tag
     optimizer = nlp.initialize(lambda: examples)
     for _ in range(epochs):
         shuffle(examples)
-        for batch in minibatch(examples, compounding(8.0, 64.0, 1.005)):
+        for batch in minibatch(examples, compounding(8.0, 64.0, 1.005)):  # type: ignore[no-untyped-call]
             nlp.update(batch, drop=0.2, sgd=optimizer)
     folder.parent.mkdir(parents=True, exist_ok=True)
     nlp.to_disk(folder)
@@ -152,7 +153,10 @@ def measure(tagger: EntityTagger, sentences: Sequence[Sentence]) -> tuple[Score,
         began = time.perf_counter()
         tagged = tagger.tag(texts)
         seconds.append(time.perf_counter() - began)
-    spans = [[tuple(mention.span) for mention in mentions if mention.label in NAMES] for mentions in tagged]
+    spans = [
+        [(mention.span.start, mention.span.end) for mention in mentions if mention.label in NAMES]
+        for mentions in tagged
+    ]
     return score(sentences, spans), len(texts) / min(seconds)
 
 

@@ -32,7 +32,7 @@ from pipelines.steps.bitext import expand_bitext, read_bitext
 from pipelines.steps.entities import TaggerConfig, load_tagger
 from pipelines.steps.masking import MaskingConfig, TokenizedPair, mask_mentions
 from pipelines.steps.projection import is_consistent, project, words_of
-from pipelines.steps.records import LanguagePair, Link, SentencePair
+from pipelines.steps.records import EntityMention, LanguagePair, Link, SentencePair
 from pipelines.steps.tokenize import token_texts, tokenizer_for
 from schemas.spans import CharSpan, TokenSpan
 
@@ -114,7 +114,7 @@ def training_text(pair: str, gold: Sequence[GoldPair]) -> list[tuple[Words, Word
     }
     text = [(gold_words(item.tokenized.pair.source_text), gold_words(item.tokenized.pair.target_text)) for item in gold]
     languages = LanguagePair(*pair.split("-"))
-    files = expand_bitext(corpora.get(pair, []), [languages])
+    files = expand_bitext(corpora[pair], [languages]) if pair in corpora else []
     limit = {"en-fr": FRENCH_PAIRS}.get(pair)
     records = (record for file in files for record in read_bitext(file) if isinstance(record, SentencePair))
     for record in itertools.islice(records, limit):

@@ -9,7 +9,10 @@ from collections.abc import Callable, Sequence
 from importlib.resources import files as package_files
 from typing import Annotated, NoReturn
 
-import tyro
+try:
+    import tyro
+except ModuleNotFoundError:
+    raise SystemExit("polyspan-data needs libraries that are not installed: pip install 'polyspan[pipelines]'") from None
 
 from pipelines.recipes import CLISM_RECIPES, ClismConfig
 from pipelines.steps.records import ConfigError, InputError

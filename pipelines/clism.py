@@ -40,7 +40,7 @@ def build(
     pipeline: beam.Pipeline,
     config: ClismConfig,
     files: list[BitextFile],
-    given_models: list[tuple[str, str]],
+    model_paths: dict[str, str],  # empty: train
     manifest: Manifest,
     job: Job,
 ) -> None:
@@ -50,13 +50,13 @@ def build(
         | "ReadBitext" >> ReadBitext(files, config.chunk_pairs, config.filters.drop_duplicates, job)
         | "TokenizeAndTag" >> TokenizeAndTag(config.filters, config.tagger, job)
     )
-    if given_models:
-        aligners = pipeline | "GivenAligners" >> beam.Create(given_models)
+    if model_paths:
+        aligners = pipeline | "GivenAligners" >> beam.Create(list(model_paths.items()))
     else:
         aligners = chunks | "TrainAligners" >> TrainAligners(config.aligner, job)
     (
         chunks
-        | "AlignAndMask" >> AlignAndMask(aligners, config.masking, job)
+        | "AlignAndMask" >> AlignAndMask(aligners, config.aligner.min_score, config.masking, job)
         | "WriteDataset"
         >> WriteDataset(config.output, schemas.clism.ARROW_SCHEMA, manifest, config.rows_per_shard, job)
     )
@@ -78,7 +78,8 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     for lang in dict.fromkeys(pair.source for pair in pairs):
         check_tagger(config.tagger, lang)
     versions = {"polyspan": polyspan_version(), "pyarrow": pyarrow.__version__} | versions_of(config, pairs)
-    given_models = given_aligners(config.aligner.model, pairs) if config.aligner.model else []
+    given_models = given_aligners(config.aligner.model, pairs) if config.aligner.model else {}
+    versions |= {f"{pair}.aligner": model.fingerprint() for pair, (_, model) in given_models.items()}
     files = expand_bitext(config.bitext, pairs)
     decides = asdict(config)
     for name in ("output", "overwrite", "workers"):
@@ -97,7 +98,8 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
         inputs=(),
         commit=commit(),
     )
-    launch(lambda pipeline: build(pipeline, config, files, given_models, manifest, job), work, STAGES, options)
+    model_paths = {pair: path for pair, (path, _) in given_models.items()}
+    launch(lambda pipeline: build(pipeline, config, files, model_paths, manifest, job), work, STAGES, options)
     return close_output(config.output)
 
 
@@ -114,19 +116,20 @@ def language_pair(name: str) -> LanguagePair:
     return pair
 
 
-def given_aligners(model: str, pairs: list[LanguagePair]) -> list[tuple[str, str]]:
-    """(language pair, path) of each saved model; `{pair}` in the path stands for the language pair."""
+def given_aligners(model: str, pairs: list[LanguagePair]) -> dict[str, tuple[str, AlignmentModel]]:
+    """Language pair → path and saved model; `{pair}` in the path stands for the language pair."""
     if len(pairs) > 1 and "{pair}" not in model:
         raise ConfigError(
             f"--aligner.model {model}: one model cannot serve {len(pairs)} language pairs. Put {{pair}} into the path."
         )
-    paths = [(str(pair), model.replace("{pair}", str(pair))) for pair in pairs]
-    for _, path in paths:
+    found = {}
+    for pair in pairs:
+        path = model.replace("{pair}", str(pair))
         if not FileSystems.exists(path):
             raise ConfigError(f"--aligner.model: no such file: {path}")
         with open_file(path) as stream:
-            AlignmentModel.load(stream)
-    return paths
+            found[str(pair)] = path, AlignmentModel.load(stream)
+    return found
 
 
 def versions_of(config: ClismConfig, pairs: list[LanguagePair]) -> dict[str, str]:

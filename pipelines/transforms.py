@@ -9,7 +9,7 @@ import itertools
 import logging
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -259,14 +259,18 @@ class AlignAndMask(beam.PTransform):
     """Chunks → chunks of examples, each aligned with its language pair's model."""
 
     models: beam.PCollection[tuple[str, str]]
+    min_link_score: float
     masking: MaskingConfig
     job: Job
 
     def expand(self, chunks: beam.PCollection[Chunk]) -> beam.PCollection[Chunk]:
-        return chunks | beam.Map(align_and_mask, beam.pvalue.AsDict(self.models), self.job, self.masking)
+        models = beam.pvalue.AsDict(self.models)
+        return chunks | beam.Map(align_and_mask, models, self.min_link_score, self.masking, self.job)
 
 
-def align_and_mask(chunk: Chunk, models: dict[str, str], job: Job, masking: MaskingConfig) -> Chunk:
+def align_and_mask(
+    chunk: Chunk, models: dict[str, str], min_link_score: float, masking: MaskingConfig, job: Job
+) -> Chunk:
     def make() -> tuple[pa.Table, dict[str, Any]]:
         ledger = job.ledger_of(TOKENIZED, chunk)
         rejects, examples, with_mentions = [], [], []
@@ -275,7 +279,7 @@ def align_and_mask(chunk: Chunk, models: dict[str, str], job: Job, masking: Mask
                 with_mentions.append(row)
             else:
                 rejects.append(pair_reject("no_mention", row.pair))
-        links = load_aligner(models[chunk.pair]).align_batch([_words(row) for row in with_mentions])
+        links = load_aligner(models[chunk.pair], min_link_score).align_batch([_words(row) for row in with_mentions])
         for row, row_links in zip(with_mentions, links, strict=True):
             example, refused = mask_mentions(row, row_links, masking)
             rejects += [mention_reject(reason, row.pair, mention) for reason, mention in refused]
@@ -296,9 +300,11 @@ def align_and_mask(chunk: Chunk, models: dict[str, str], job: Job, masking: Mask
 
 
 @functools.lru_cache(maxsize=2)
-def load_aligner(path: str) -> AlignmentModel:
+def load_aligner(path: str, min_link_score: float) -> AlignmentModel:
+    """A saved model that keeps the links which this job asks for, whatever it was trained to keep."""
     with open_file(path) as stream:
-        return AlignmentModel.load(stream)
+        model = AlignmentModel.load(stream)
+    return replace(model, config=replace(model.config, min_score=min_link_score))
 
 
 def pair_reject(reason: str, pair: SentencePair) -> Reject:

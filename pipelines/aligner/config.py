@@ -21,13 +21,13 @@ class AlignerConfig:
     """A pair with more words on a side neither trains the model nor gets links: its cost grows with their cube."""
     initial_passes: int = 2
     """Passes of IBM Model 2 over word stems, with a prior for the diagonal; they start the HMM."""
-    hmm_passes: int = 3
+    hmm_passes: int = 4
     """Passes of the HMM in both directions."""
     diagonal_tension: float = 4.0
     """How much the initial passes prefer the diagonal (λ of Dyer et al. 2013)."""
     empty_probability: float = 0.1
     """Prior probability that a word translates none of the other sentence (p0 of Och and Ney 2003)."""
-    backoff: float = 20.0
+    backoff: float = 10.0
     """Weight, in counts, of the estimate from stems in a word's translation probabilities, and of the estimate from
     spelling and frequency in a stem's."""
     identical: float = 0.1

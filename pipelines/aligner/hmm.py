@@ -40,8 +40,9 @@ def posteriors(
     S, T, B = emission_STB.shape
     jump_of_MS = np.clip(np.arange(S) - np.arange(-1, S)[:, None], -MAX_JUMP, MAX_JUMP) + MAX_JUMP
     jump_MS = jump_weights[jump_of_MS]
-    total_weight_MB = np.cumsum(jump_MS, axis=1)[:, np.maximum(state_lengths_B, 1) - 1]
-    leave_MB = (1.0 - empty_probability) / total_weight_MB
+    is_memory_MB = np.arange(S + 1)[:, None] <= state_lengths_B  # False on padding
+    weight_MB = np.cumsum(jump_MS, axis=1)[:, np.maximum(state_lengths_B, 1) - 1]
+    leave_MB = np.where(is_memory_MB, (1.0 - empty_probability) / weight_MB, 0.0)
     stay_TB = empty_probability * empty_emission_TB
     moves_MSB = np.empty((S + 1, S, B))  # kept: most of the time goes into filling it
 
@@ -61,7 +62,7 @@ def posteriors(
     jump_counts = np.zeros(len(jump_weights))
     after_MB = np.ones((S + 1, B))  # p(words after t | memory after word t), up to a factor
     for t in range(T - 1, -1, -1):
-        after_MB = np.where(t < time_lengths_B - 1, after_MB, 1.0)
+        after_MB = np.where(t < time_lengths_B - 1, after_MB, is_memory_MB)
         arrive_SB = emission_STB[:, t] * after_MB[1:]
         np.multiply(jump_MS[:, :, None], arrive_SB, out=moves_MSB)
         here_MB = moves_MSB.sum(axis=1) * leave_MB + stay_TB[t] * after_MB

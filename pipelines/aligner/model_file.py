@@ -1,8 +1,8 @@
 """The file of a trained aligner: a line that says what it is, a line of JSON, and arrays. Nothing in it is executed.
 
-    polyspan-aligner/1
-    {"arrays": {"counts": ["<i8", [1200]], …}, "checksum": "9f…", "config": {…}}
-    the arrays' bytes, in that order, little-endian
+polyspan-aligner/1
+{"arrays": {"counts": ["<i8", [1200]], …}, "checksum": "9f…", "config": {…}}
+the arrays' bytes, in that order, little-endian
 """
 
 from __future__ import annotations

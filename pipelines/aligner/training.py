@@ -28,8 +28,8 @@ def train(
 ) -> AlignmentModel:
     """Learns from sentence pairs, given as words. Neither their order nor the machine changes a byte of the model.
 
-    Pairs with an empty side, or with more than `max_words` words on one, are left out. A model of no pairs at all links
-    by position and identical spelling. `progress` is called with a line of text after every pass.
+    Pairs with an empty side, or with more than `max_words` words on one, are left out. A model of no pairs links
+    by position. `progress` is called with a line of text after every pass.
     """
     corpus = sorted(
         (tuple(map(normalise, source)), tuple(map(normalise, target)))

@@ -235,7 +235,7 @@ def _organised(units: Sequence[Unit]) -> bool:
 
 
 def _keeps_title(run: Sequence[Unit], k: int, segment: Sequence[Unit]) -> bool:
-    """ "General Motors", "Queen Mary University", "Stephen King", "Ministry of Justice": the title is part of the name."""
+    """General Motors, Queen Mary University, Stephen King, Ministry of Justice: the title is part of the name."""
     rest = run[k + 1 :]
     if segment and (segment[-1].kind == "link" or (run[k].lower in SURNAMES and segment[-1].kind in _PERSONAL)):
         return True
@@ -275,9 +275,23 @@ def _segments(run: Sequence[Unit]) -> Iterator[tuple[list[Unit], bool]]:
         ):
             yield segment, titled
             segment, titled = [unit], False
+        elif segment and _is_verb(segment, unit):
+            yield segment, titled
+            segment, titled = [unit], False
         else:
             segment.append(unit)
     yield segment, titled
+
+
+def _is_verb(segment: Sequence[Unit], unit: Unit) -> bool:
+    """In a headline, where every word has its capital, an ordinary word after a name ends the name."""
+    return (
+        unit.weak
+        and unit.kind == "common"
+        and unit.lower not in HEADS
+        and unit.lower not in CUES["event_head"]
+        and all(other.kind != "link" for other in segment)
+    )
 
 
 def _trimmed(segment: list[Unit]) -> list[Unit]:
@@ -359,8 +373,8 @@ def _case(tokens: Sequence[Token]) -> str:
         return "lower"
     if len(words) > 2 and sum(word.isupper() for word in words) >= 0.7 * len(words):
         return "upper"
-    long = [word for word in words if len(word) > 3]
-    if len(long) > 3 and sum(word[0].isupper() for word in long) >= 0.75 * len(long):
+    long = [word for word in words if len(word) > 3 and word not in FUNCTION]
+    if len(long) > 3 and sum(word[0].isupper() for word in long) >= 0.9 * len(long):
         return "title"
     return "normal"
 

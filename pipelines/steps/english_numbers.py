@@ -30,15 +30,17 @@ _EXPRESSION = re.compile(
     rf"""(?<![\w.,/:-])(?:
       (?P<MONEY> (?:US|C|A|HK|NZ)?[$€£¥₹]\s?\d+(?:[.,]\d+)*[kmb]?{_SCALE} | {_NUMBER}{_SCALE}\s(?:{_UNITS["MONEY"]})\b )
     | (?P<PERCENT> {_NUMBER}\s?(?:%|percent\b|per\scent\b) )
-    | (?P<TIME> \d{{1,2}}:\d\d(?::\d\d)?(?:\s?[ap]\.?m\b\.?)? | \d{{1,2}}\s?(?:[ap]\.m\.|[ap]m\b) | {_NUMBER}\so['’]clock\b
+    | (?P<TIME> \d{{1,2}}:\d\d(?::\d\d)?(?:\s?[ap]\.?m\b\.?)?
+              | \d{{1,2}}\s?(?:[ap]\.m\.|[ap]m\b) | {_NUMBER}\so['’]clock\b
               | {_NUMBER}{_SCALE}[ -](?:{_UNITS["TIME"]})\b | tonight\b )
-    | (?P<DATE> (?:{_DAY},?\s)?(?:\d{{1,2}}(?:st|nd|rd|th)?\s(?:of\s)?)?{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?(?!\w)(?:,?\s\d{{4}})?
+    | (?P<DATE> (?:{_DAY},?\s)?(?:\d{{1,2}}(?:st|nd|rd|th)?\s(?:of\s)?)?
+                {_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?(?!\w)(?:,?\s\d{{4}})?
               | (?:{_DAY},?\s)?(?:\d{{1,2}}(?:st|nd|rd|th)?\s(?:of\s)?)?{_MONTH}(?:,?\s\d{{4}})?(?!\w)
               | \d{{4}}-\d\d-\d\d | \d{{1,2}}[/.]\d{{1,2}}[/.]\d{{2,4}}
               | (?:(?:last|next|this|past)\s)?{_DAY}s?\b
               | (?:the\s)?(?:(?:early|mid|late)[ -])?\d{{1,2}}(?:st|nd|rd|th)[ -]century\b
               | (?:the\s)?(?:(?:early|mid|late)[ -])?(?:1\d|20)\d0s\b
-              | (?:last|next|this|past)\s(?:day|week|weekend|month|year|decade|century|spring|summer|autumn|fall|winter)\b
+              | (?:last|next|this|past)\s(?:day|week(?:end)?|month|year|decade|century|spring|summer|autumn|fall|winter)\b
               | {_NUMBER}{_SCALE}[ -](?:{_UNITS["DATE"]})(?:\s(?:ago|earlier|later)|[ -]old)?\b
               | (?:1[0-9]|20)\d\d(?:[-–/]\d\d(?:\d\d)?)?(?![\w%]|[.,:]\d) | yesterday\b | today\b | tomorrow\b )
     | (?P<QUANTITY> {_NUMBER}{_SCALE}[ -]?(?:{_UNITS["QUANTITY"]})\b )

@@ -91,7 +91,7 @@ def _disjoint(text: str, found: Iterable[tuple[int, int, str]], labels: Sequence
 
 
 def load_tagger(config: TaggerConfig, lang: str) -> EntityTagger:
-    """The tagger of `config` for texts in `lang`, loaded once per process. Raises `ConfigError` as `check_tagger` does."""
+    """The tagger of `config` for texts in `lang`, loaded once per process. Raises `ConfigError` if that cannot be."""
     with _loading:
         return _load(config, lang)
 
@@ -112,7 +112,7 @@ def check_tagger(config: TaggerConfig, lang: str) -> None:
 
 
 def tagger_version(config: TaggerConfig, lang: str) -> dict[str, str]:
-    """What decides the mentions, for the manifest: name, version, spaCy's version, a checksum of files that can change."""
+    """What decides the mentions, for the manifest: names, versions, and a checksum of files that can change."""
     if config.model == BUILTIN:
         lists = english_words.DATA.iterdir()
         return {"name": BUILTIN, "version": builtin_tagger.VERSION, "checksum": _checksum(lists)}
@@ -187,8 +187,8 @@ def _find_pipeline(config: TaggerConfig, lang: str) -> tuple[Path, dict[str, Any
     meta = _json(folder / "meta.json")
     if not _same_language(str(meta.get("lang", "")), lang):
         raise ConfigError(
-            f"--tagger.model: {model!r} is a pipeline for {meta.get('lang')!r}, but the mentions are sought in {lang!r}."
-            f" Pass one for that language, such as --tagger.model {_suggested_model(lang)}"
+            f"--tagger.model: {model!r} is a pipeline for {meta.get('lang')!r}, but mentions are sought in {lang!r}. "
+            f"Pass one for that language, such as --tagger.model {_suggested_model(lang)}"
         )
     return folder, meta
 

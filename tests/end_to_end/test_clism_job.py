@@ -242,6 +242,7 @@ def test_a_saved_aligner_is_used_instead_of_training_one(tmp_path):
         model.save(stream)
     aligner = replace(CLISM.aligner, model=str(tmp_path / "{pair}.model"))
     with_model = run(config(tmp_path / "out", aligner=aligner))
+    assert with_model.versions["en-vi.aligner"] == model.fingerprint()
     assert with_model.counts["en-vi"].questions != run(config(tmp_path / "own")).counts["en-vi"].questions
     with pytest.raises(ConfigError, match="one model cannot serve"):
         run(
