@@ -267,20 +267,18 @@ def _segments(run: Sequence[Unit]) -> Iterator[tuple[list[Unit], bool]]:
                 yield segment, titled
                 segment, titled = [], False
             segment.append(unit)
-        elif (
-            segment
-            and unit.kind not in ("link", "suffix")
-            and all(u.kind == "NORP" for u in segment)
-            and not _organised(run[k:])
-        ):
-            yield segment, titled
-            segment, titled = [unit], False
-        elif segment and _is_verb(segment, unit):
+        elif segment and (_leaves_people(segment, run[k:]) or _is_verb(segment, unit)):
             yield segment, titled
             segment, titled = [unit], False
         else:
             segment.append(unit)
     yield segment, titled
+
+
+def _leaves_people(segment: Sequence[Unit], rest: Sequence[Unit]) -> bool:
+    """German | Angela Brellik, but Iraqi Islamic Party."""
+    people = all(unit.kind == "NORP" for unit in segment)
+    return people and rest[0].kind not in ("link", "suffix") and not _organised(rest)
 
 
 def _is_verb(segment: Sequence[Unit], unit: Unit) -> bool:

@@ -40,7 +40,7 @@ _EXPRESSION = re.compile(
               | (?:(?:last|next|this|past)\s)?{_DAY}s?\b
               | (?:the\s)?(?:(?:early|mid|late)[ -])?\d{{1,2}}(?:st|nd|rd|th)[ -]century\b
               | (?:the\s)?(?:(?:early|mid|late)[ -])?(?:1\d|20)\d0s\b
-              | (?:last|next|this|past)\s(?:day|week(?:end)?|month|year|decade|century|spring|summer|autumn|fall|winter)\b
+              | (?:last|next|this|past)\s(?:day|week(?:end)?|month|year|decade|century|spring|summer|autumn|winter)\b
               | {_NUMBER}{_SCALE}[ -](?:{_UNITS["DATE"]})(?:\s(?:ago|earlier|later)|[ -]old)?\b
               | (?:1[0-9]|20)\d\d(?:[-–/]\d\d(?:\d\d)?)?(?![\w%]|[.,:]\d) | yesterday\b | today\b | tomorrow\b )
     | (?P<QUANTITY> {_NUMBER}{_SCALE}[ -]?(?:{_UNITS["QUANTITY"]})\b )

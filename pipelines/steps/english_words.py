@@ -48,7 +48,8 @@ FOR = frozenset(
 # "St. Mary's Hospital", "People's Republic": what follows a possessive inside a name.
 POSSESSED = frozenset(
     "college university hospital school church cathedral abbey restaurant grill cafe café bar pub deli diner pizza "
-    "bakery kitchen island bay park square castle palace republic party bank club cup cave creek hill point hall".split()
+    "bakery kitchen island bay park square castle palace republic party bank club cup cave creek hill "
+    "point hall".split()
 )
 # Adjectives that begin names: New Deal, High Court.
 ADJECTIVES = frozenset("new old great high little big young best first second third good low".split())

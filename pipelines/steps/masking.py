@@ -113,7 +113,9 @@ def drop_overlapping(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Of candidates whose answers overlap, the better-scored; the earlier of equals. In the order of the mentions."""
     kept: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda c: (-c.score, c.mention.span)):
-        if all(candidate.answer.end <= other.answer.start or other.answer.end <= candidate.answer.start for other in kept):
+        if all(
+            candidate.answer.end <= other.answer.start or other.answer.end <= candidate.answer.start for other in kept
+        ):
             kept.append(candidate)
     return sorted(kept, key=lambda c: c.mention.span)
 

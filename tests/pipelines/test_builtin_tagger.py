@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -62,9 +63,7 @@ def found(text: str) -> list[tuple[int, int, str]]:
         "The [Center for Disease Control|ORG] called [NATO|ORG] and [QRX|ORG].",
         "The [Ministry of Justice|ORG] wrote to [General Motors|ORG].",
         "He prayed at [St. Mary's Hospital|ORG] with [Coca-Cola|ORG].",
-        "Then [Brellik and Tarn|PERSON]".replace(
-            "[Brellik and Tarn|PERSON]", "[Brellik|PERSON] and [Tarn|PERSON] left."
-        ),
+        "Then [Brellik|PERSON] and [Tarn|PERSON] left.",
         # a possessive is no part of a name
         "That is [Obama|PERSON]'s and [Germany|GPE]’s plan.",
         # nationalities stand apart, unless an organisation begins with them
@@ -80,10 +79,8 @@ def found(text: str) -> list[tuple[int, int, str]]:
         "i went from [san francisco|GPE] to [mexico|GPE] in turkey season",
         # dates, times, amounts
         "On [Monday, 3 May 2021|DATE] at [10:30 am|TIME] he may pay [$3.5 million|MONEY].",
-        "It fell [40 percent|PERCENT] in [May|DATE], by [12 km|QUANTITY], for the [3rd|ORDINAL] time in [two years|DATE].",
-        "Since the [1990s|DATE] [forty|CARDINAL] people and [1,200|CARDINAL] horses left [yesterday|DATE].".replace(
-            "the [1990s|DATE]", "[the 1990s|DATE]"
-        ),
+        "It fell [40 percent|PERCENT] in [May|DATE] by [12 km|QUANTITY], a [3rd|ORDINAL] time in [two years|DATE].",
+        "Since [the 1990s|DATE] [forty|CARDINAL] people and [1,200|CARDINAL] horses left [yesterday|DATE].",
         # addresses are not names
         "Write to Anna.Brellik@example.com or see www.Brellik.example and #Hanoi @Anna now.",
     ],
@@ -103,7 +100,7 @@ def test_inflected_forms_are_ordinary_words(word: str) -> None:
     assert is_common(word)
 
 
-@pytest.mark.parametrize("word", ["hanoi", "brellik", "o'neill", "s", "xs"][:3])
+@pytest.mark.parametrize("word", ["hanoi", "brellik", "o'neill"])
 def test_names_are_no_ordinary_words(word: str) -> None:
     assert not is_common(word)
 
@@ -126,11 +123,10 @@ def test_any_text_gives_sorted_disjoint_trimmed_spans(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["A" * 100_000, "Al " * 30_000, "New York of the " * 8_000, "- " * 50_000, "1,1" * 30_000]
+    "text",
+    ["A" * 99_999, "Al " * 33_333, "Of New York the " * 6_000, "- " * 50_000, "1,1" * 33_333, "“A b” " * 9_999],
 )
 def test_long_texts_take_linear_time(text: str) -> None:
-    import time
-
     began = time.perf_counter()
     tag(text)
     assert time.perf_counter() - began < 5

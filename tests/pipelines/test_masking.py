@@ -24,9 +24,7 @@ def tokenized(source: str, target: str, *mentions: str) -> TokenizedPair:
             spans.append(CharSpan(start, end))
         return spans
 
-    found = [
-        EntityMention(CharSpan(source.index(text), source.index(text) + len(text)), "GPE") for text in mentions
-    ]
+    found = [EntityMention(CharSpan(source.index(text), source.index(text) + len(text)), "GPE") for text in mentions]
     return TokenizedPair(pair, words(source), words(target), found)
 
 

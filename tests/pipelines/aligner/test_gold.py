@@ -1,0 +1,19 @@
+"""Real sentence pairs: the aligner finds what people have linked."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.bench_aligner import error_rate, read_corpus, read_gold
+from pipelines.aligner import AlignerConfig, train
+from pipelines.steps.records import LanguagePair
+
+
+@pytest.mark.real_data
+@pytest.mark.slow
+@pytest.mark.parametrize("target, bound", [("fr", 0.11), ("hi", 0.46), ("ja", 0.55), ("zh", 0.29)])
+def test_error_rate_after_training_on_two_thousand_pairs_and_the_gold_text(target: str, bound: float) -> None:
+    pair = LanguagePair("en", target)
+    gold = read_gold(pair)
+    model = train(read_corpus(pair, 2000) + [item.words for item in gold], AlignerConfig())
+    assert error_rate(model, gold)[0] < bound
