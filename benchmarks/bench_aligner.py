@@ -68,7 +68,7 @@ def read_corpus(pair: LanguagePair, size: int | None) -> list[WordPair]:
     files = expand_bitext(CORPORA[str(pair)], [pair])
     records = [record for file in files for record in read_bitext(file) if isinstance(record, SentencePair)]
     step = max(1, len(records) // size) if size else 1
-    corpus = []
+    corpus: list[WordPair] = []
     for record in records[::step][:size]:
         source, target = (
             token_texts(text, tokenize(text))

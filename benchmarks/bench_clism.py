@@ -3,8 +3,8 @@
     python benchmarks/bench_clism.py                       # 10,000 pairs of en-vi
     python benchmarks/bench_clism.py --pairs 10000 100000 1000000 --pair en-de
 
-The corpus is repeated until it is as long as asked for, with a number put before each sentence so that no pair is a
-duplicate. Each size runs in a process of its own, in process (one core), and says what it took.
+The corpus is repeated until it is as long as asked for, with a letter or two put behind each sentence so that no pair is
+a duplicate. Each size runs in a process of its own: without `--workers` on one core, with the share of each stage.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ def write_corpus(folder: Path, pair: str, size: int) -> str:
     names = (folder / "c.source", folder / "c.target")
     with names[0].open("w", encoding="utf-8") as sources, names[1].open("w", encoding="utf-8") as targets:
         for number, (source, target) in enumerate(itertools.islice(itertools.cycle(pairs), size)):
-            sources.write(f"{number} {source}\n")
-            targets.write(f"{number} {target}\n")
+            letters = "".join(chr(ord("a") + int(digit)) for digit in str(number // len(pairs)))
+            sources.write(f"{source} ({letters})\n")
+            targets.write(f"{target} ({letters})\n")
     return f"{folder}/c.source,{folder}/c.target"
 
 
@@ -107,8 +108,8 @@ def watch_stages(seconds: dict[str, float]) -> None:
     arrow_sink._write = watched(arrow_sink._write, "write shards")
 
 
-def measure(pair: str, size: int) -> dict[str, object]:
-    """One run in this process."""
+def measure(pair: str, size: int, training_pairs: int, workers: int) -> dict[str, object]:
+    """One run, started from this process."""
     sys.path.insert(0, str(ROOT))
     from dataclasses import replace
 
@@ -119,11 +120,14 @@ def measure(pair: str, size: int) -> dict[str, object]:
     watch_stages(seconds)
     with tempfile.TemporaryDirectory() as folder:
         spec = write_corpus(Path(folder), pair, size)
-        started, wall = time.process_time(), time.monotonic()
-        manifest = run(replace(CLISM, bitext=(spec,), pair=(pair,), output=f"{folder}/out"))
-        total, wall = time.process_time() - started, time.monotonic() - wall
+        config = replace(CLISM, bitext=(spec,), pair=(pair,), output=f"{folder}/out", workers=workers)
+        wall = time.monotonic()
+        manifest = run(replace(config, aligner=replace(config.aligner, training_pairs=training_pairs)))
+        wall = time.monotonic() - wall
+    usages = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    total = sum(usage.ru_utime + usage.ru_stime for usage in usages)
     seconds["reading, Beam and the rest"] = total - sum(seconds.values())
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    peak = max(usage.ru_maxrss for usage in usages) / 1024
     counts = manifest.totals
     return {
         "pairs": counts.pairs_read,
@@ -139,24 +143,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, nargs="+", default=[10_000])
     parser.add_argument("--pair", default="en-vi", choices=sorted(TATOEBA))
+    parser.add_argument("--training-pairs", type=int, default=100_000, help="bound of the aligner's training sample")
+    parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if not BITEXT.exists():
         raise SystemExit(f"skipped: this benchmark needs the corpora in {BITEXT}")
     if arguments.one:
-        print(json.dumps(measure(arguments.pair, arguments.one)))
+        print(json.dumps(measure(arguments.pair, arguments.one, arguments.training_pairs, arguments.workers)))
         return
-    print(f"{'pairs':>10} {'examples':>9} {'CPU s':>8} {'pairs/s/core':>13} {'without training':>17} {'peak MiB':>9}")
+    print(
+        f"{'pairs':>10} {'examples':>9} {'wall s':>8} {'CPU s':>8} {'pairs/CPU s':>12} {'without training':>17} "
+        f"{'peak MiB':>9}  (of the largest process)"
+    )
     for size in arguments.pairs:
         command = [sys.executable, __file__, "--pair", arguments.pair, "--one", str(size)]
+        command += ["--training-pairs", str(arguments.training_pairs), "--workers", str(arguments.workers)]
         output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
         result = json.loads(output.strip().splitlines()[-1])
         stages = result["stages"]
         rest = result["cpu_s"] - stages.get("train the aligner", 0)
         print(
-            f"{result['pairs']:>10,} {result['examples']:>9,} {result['cpu_s']:>8.1f} "
-            f"{result['pairs'] / result['cpu_s']:>13,.0f} {result['pairs'] / rest:>17,.0f} {result['peak_mib']:>9,.0f}"
+            f"{result['pairs']:>10,} {result['examples']:>9,} {result['wall_s']:>8.1f} {result['cpu_s']:>8.1f} "
+            f"{result['pairs'] / result['cpu_s']:>12,.0f} {result['pairs'] / rest:>17,.0f} {result['peak_mib']:>9,.0f}"
         )
+        if arguments.workers != 1:
+            continue  # the stages run in other processes
         for name, took in sorted(stages.items(), key=lambda item: -item[1]):
             print(f"{'':>10} {took / result['cpu_s']:>8.1%}  {name}")
 

@@ -12,7 +12,9 @@ from typing import Annotated, NoReturn
 try:
     import tyro
 except ModuleNotFoundError:
-    raise SystemExit("polyspan-data needs libraries that are not installed: pip install 'polyspan[pipelines]'") from None
+    raise SystemExit(
+        "polyspan-data needs libraries that are not installed: pip install 'polyspan[pipelines]'"
+    ) from None
 
 from pipelines.recipes import CLISM_RECIPES, ClismConfig
 from pipelines.steps.records import ConfigError, InputError

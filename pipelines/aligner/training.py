@@ -17,8 +17,8 @@ from pipelines.aligner.lexicon import NO_COUNTS, ONE, Floats, Lexicon, PairCount
 from pipelines.aligner.model import AlignmentModel, Parameters, posteriors_both_ways
 from pipelines.aligner.words import Vocabulary, normalise
 
-PENDING_COUNTS = 1 << 24
-"""The counts of so many word pairs are collected before they are added up: about 256 MiB."""
+PENDING_COUNTS = 1 << 22
+"""The counts of so many word pairs are collected before they are added up: this bounds the memory."""
 
 
 def train(
