@@ -4,16 +4,17 @@
     python -m benchmarks.bench_projection en-hi en-zh --grid    # every strictness, min_score and link threshold
     python -m benchmarks.bench_projection en-fr --ideas         # rules that were tried and did not pay
 
-en-{fr,hi,ja,zh}: gold word alignments. The mentions are the built-in tagger's ("names"), and every run of words that are
-no stop words ("phrases"): harder, and many where names are few (en-hi has 27). The right answer of a mention runs from the
-first to the last word that a sure link joins to it, if no word inside is linked to the outside; else it has none.
+en-{fr,hi,ja,zh}: gold word alignments. The mentions are the built-in tagger's, without digits ("names") and with them
+("numbers"), and every run of words that are no stop words ("phrases"): harder, and many where names are few. The
+right answer of a mention runs from the first to the last word that a sure link joins to it, if no word inside is
+linked to the outside; else it has none. "names, S+P" counts possible links as well.
 en-{de,pt}: Universal NER's parallel test sets (PUD), names annotated in both languages by hand. The mentions are the
-English names, and any name of the translation is right: this judges the edges of answers, and no aligner wrote them.
+English names, and any name of the translation is right: this judges the edges of answers.
 
-Words are the gold set's, cut further where the job's tokenizer cuts them, so Chinese is aligned by characters, as in the
-job. The aligner learns from the pair's corpora and the text (not the links) of the gold set. Japanese gold follows another
-standard of segmentation than the corpora; Japanese and Chinese gold is in lower case, where no tagger finds a name, and
-gets its capitals back from how words are mostly written elsewhere.
+Words are those of the job's tokenizer, on the gold set's words joined by spaces, or by nothing in Japanese and Chinese.
+The aligner learns from the pair's corpora and from the text (not the links) of the gold set. Japanese and Chinese gold
+counts "23日" as the answer of "23rd", where the tokenizer ends a word behind 23. Their English is in lower case, where
+no tagger finds a name: it gets its capitals back from how words are mostly written elsewhere.
 
     asked     questions of `mask_mentions`' own steps
     exact     answers that equal the right one, of those questions whose mention has one
@@ -31,10 +32,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from benchmarks.bench_aligner import BITEXT, CORPORA, DATA, NTREX, TATOEBA, Words, cut
-from pipelines.aligner import AlignerConfig, AlignmentModel, train
+from pipelines.aligner import AlignerConfig, train
 from pipelines.steps.bitext import expand_bitext, read_bitext
 from pipelines.steps.entities import TaggerConfig, load_tagger
 from pipelines.steps.masking import Candidate, MaskingConfig, TokenizedPair, drop_overlapping, find_answer
@@ -53,6 +54,7 @@ FRENCH = {  # the gold set writes contractions in full
     "du": ["de", "le"], "des": ["de", "les"], "au": ["à", "le"], "aux": ["à", "les"],
     **{f"{start}{mark}": [f"{start}e"] for start in ("l", "d", "n", "s", "c", "j", "m", "t", "qu") for mark in "'’"},
 }  # fmt: skip
+STRICTNESS: tuple[Literal["consistent", "any"], ...] = ("consistent", "any")
 MIN_SCORES = (0.0, 0.3, 0.5, 0.6, 0.7, 0.8, 0.9)
 LINK_THRESHOLDS = (0.3, 0.4, 0.5)
 
@@ -97,12 +99,17 @@ def gold_cases(pair: str) -> dict[str, list[Case]]:
         cased = usual_case()
         sources = [[cased.get(word, word) for word in words] for words in sources]
     mentions = load_tagger(TaggerConfig(), "en").tag([" ".join(words) for words in sources])
-    cases: dict[str, list[Case]] = {"names": [], "phrases": []} | ({"names, S+P": []} if pair == "en-fr" else {})
+    cases: dict[str, list[Case]] = {"names": [], "numbers": [], "phrases": []}
+    if pair == "en-fr":
+        cases["names, S+P"] = []
     for number, line in enumerate(lines(folder / "gold.txt")):
         links = [(Link(int(i), int(j)), kind == "-") for i, kind, j in re.findall(r"(\d+)([-?])(\d+)", line)]
-        gold_words = word_spans(sources[number]), word_spans(targets[number])
+        gold_words = word_spans(sources[number], "en"), word_spans(targets[number], pair[3:])
+        source_text = " ".join(sources[number])
+        numbers = [mention for mention in mentions[number] if re.search(r"\d", mention.span.of(source_text))]
+        names = [mention for mention in mentions[number] if mention not in numbers]
         for population, found in cases.items():
-            chosen = phrases(sources[number]) if population == "phrases" else mentions[number]
+            chosen = {"numbers": numbers, "phrases": phrases(sources[number])}.get(population, names)
             kept = [link for link, sure in links if sure or population == "names, S+P"]
             right = {mention: aligned(mention, *gold_words, kept) for mention in chosen}
             tokenized = tokenized_pair(pair, number, sources[number], targets[number], chosen)
@@ -122,7 +129,7 @@ def aligned(
 
 
 def phrases(words: Words) -> list[EntityMention]:
-    spans, runs = word_spans(words), [list[CharSpan]()]
+    spans, runs = word_spans(words, "en"), [list[CharSpan]()]
     for word, span in zip(words, spans, strict=True):
         if is_punctuation(word) or word.lower() in stop_words("en"):
             runs.append([])
@@ -141,12 +148,12 @@ def pud_cases(pair: str) -> list[Case]:
 
 
 def read_iob2(name: str) -> list[tuple[Words, list[EntityMention]]]:
-    sentences = []
+    sentences: list[tuple[Words, list[EntityMention]]] = []
     for block in (DATA / "ner" / f"UNER_{name}-ud-test.iob2").read_text(encoding="utf-8").strip().split("\n\n"):
         rows = [line.split("\t") for line in block.split("\n") if not line.startswith("#")]
         words = [row[1].replace(" ", "_") for row in rows]
         names: list[EntityMention] = []
-        for (_, _, tag, *_), span in zip(rows, word_spans(words), strict=True):
+        for (_, _, tag, *_), span in zip(rows, word_spans(words, "en"), strict=True):
             if tag.startswith("B-"):
                 names.append(EntityMention(span, tag[2:]))
             elif tag.startswith("I-"):
@@ -159,23 +166,21 @@ def tokenized_pair(
     pair: str, number: int, source: Words, target: Words, mentions: Sequence[EntityMention]
 ) -> TokenizedPair:
     languages = LanguagePair(*pair.split("-"))
-    record = SentencePair(str(number), languages, pair, number + 1, " ".join(source), " ".join(target))
-    source_tokens, target_tokens = (
-        [
-            CharSpan(word.start + part.start, word.start + part.end)
-            for word, text in zip(word_spans(words), words, strict=True)
-            for part in tokenizer_for(lang)(text)
-        ]
-        for words, lang in zip((source, target), languages, strict=True)
-    )
-    return TokenizedPair(record, source_tokens, target_tokens, mentions)
+    texts = [joiner(lang).join(words) for words, lang in zip((source, target), languages, strict=True)]
+    record = SentencePair(str(number), languages, pair, number + 1, *texts)
+    tokens = [tokenizer_for(lang)(text) for text, lang in zip(texts, languages, strict=True)]
+    return TokenizedPair(record, tokens[0], tokens[1], mentions)
 
 
-def word_spans(words: Words) -> list[CharSpan]:
-    """Of words joined by single spaces."""
+def joiner(lang: str) -> str:
+    return "" if lang in ("ja", "zh") else " "
+
+
+def word_spans(words: Words, lang: str) -> list[CharSpan]:
+    """Of words that are joined to a text."""
     spans: list[CharSpan] = []
     for word in words:
-        start = spans[-1].end + 1 if spans else 0
+        start = spans[-1].end + len(joiner(lang)) if spans else 0
         spans.append(CharSpan(start, start + len(word)))
     return spans
 
@@ -200,7 +205,9 @@ def lines(path: Path) -> list[str]:
 
 def words_of_pair(tokenized: TokenizedPair) -> tuple[Words, Words]:
     pair = tokenized.pair
-    return token_texts(pair.source_text, tokenized.source_tokens), token_texts(pair.target_text, tokenized.target_tokens)
+    sides = (pair.source_text, tokenized.source_tokens), (pair.target_text, tokenized.target_tokens)
+    source, target = (token_texts(*side) for side in sides)
+    return source, target
 
 
 def training_text(pair: str, size: int) -> list[tuple[Words, Words]]:
@@ -313,7 +320,7 @@ RULES = (trim_weak, trim_edges, tolerate_function_words, tolerate_weaker, no_gap
 # ---------------------------------------------------------------- tables
 
 
-def report(pair: str, arguments: argparse.Namespace, by_score: Counter[tuple[int, str]]) -> None:
+def report(pair: str, arguments: argparse.Namespace, by_score: Counter[tuple[str, int, bool]]) -> None:
     populations = gold_cases(pair)
     gold_text = [words_of_pair(case.tokenized) for case in populations["names"]]
     text = training_text(pair, arguments.pairs)
@@ -328,7 +335,7 @@ def report(pair: str, arguments: argparse.Namespace, by_score: Counter[tuple[int
         def row(name: str, threshold: float, config: MaskingConfig, rule: Filter | None = None) -> None:
             print(f"    {name:42}{measure(cases, links, threshold, config, rule)}")  # noqa: B023 (called at once)
 
-        for strictness in ("consistent", "any"):
+        for strictness in STRICTNESS:
             for threshold in LINK_THRESHOLDS if arguments.grid else (link_default,):
                 for min_score in MIN_SCORES:
                     config = replace(default, strictness=strictness, min_score=min_score)
@@ -337,29 +344,36 @@ def report(pair: str, arguments: argparse.Namespace, by_score: Counter[tuple[int
                     row(name + "  default" * is_default, threshold, config)
         for rule in RULES if arguments.ideas else ():
             row(rule.__name__, link_default, default, rule)
-        for case, all_links in zip(cases, links, strict=True) if population != "names, S+P" else ():
-            kept = [link for link in all_links if link.score > link_default]
-            for strictness in ("consistent", "any"):
-                for candidate in answers(case, kept, replace(default, strictness=strictness, min_score=0.0), None):
-                    kind = f"{strictness} {population} {outcome(case, candidate) == 'exact'}"
-                    by_score[min(9, int(candidate.score * 10)), kind] += 1
+        if population in ("names", "phrases"):
+            for case, all_links in zip(cases, links, strict=True):
+                kept = [link for link in all_links if link.score > link_default]
+                for strictness in STRICTNESS:
+                    config = replace(default, strictness=strictness, min_score=0.0)
+                    for candidate in answers(case, kept, config, None):
+                        is_right = outcome(case, candidate) == "exact"
+                        by_score[f"{strictness} {population}", int(candidate.score * 10), is_right] += 1
 
 
-def report_by_score(by_score: Counter[tuple[int, str]]) -> None:
+def report_by_score(by_score: Counter[tuple[str, int, bool]]) -> None:
     """Where a question is more often wrong than right, it is better not asked."""
-    print("\nexact answers of all questions, by alignment score; refused: asked by strictness any alone")
-    print("  score   " + "".join(f"{f'{kind} {of}':>24}" for of in ("names", "phrases") for kind in ("consistent", "refused")))
-    for tenth in range(10):
-        cells = []
+    print("\nexact answers of all questions, by alignment score; refused: those that only strictness any asks")
+    columns = [
+        f"{strictness} {population}" for population in ("names", "phrases") for strictness in ("consistent", "refused")
+    ]
+    print("  score   " + "".join(f"{column:>22}" for column in columns))
+    for tenth in range(11):
+        counts = {}
         for population in ("names", "phrases"):
-            right, wrong, any_right, any_wrong = (
-                by_score[tenth, f"{strictness} {population} {exact}"]
-                for strictness in ("consistent", "any")
-                for exact in (True, False)
+            asked, any_asked = (
+                [by_score[f"{strictness} {population}", tenth, is_right] for is_right in (True, False)]
+                for strictness in STRICTNESS
             )
-            for exact, total in ((right, right + wrong), (any_right - right, any_right + any_wrong - right - wrong)):
-                cells.append(f"{exact:,} of {total:,}" + (f" {exact / total:5.0%}" if total > 0 else "      "))
-        print(f"  {tenth / 10:.1f}-{(tenth + 1) / 10:.1f} " + "".join(f"{cell:>24}" for cell in cells))
+            counts[f"consistent {population}"] = asked
+            counts[f"refused {population}"] = [both - one for both, one in zip(any_asked, asked, strict=True)]
+        cells = (
+            f"{right:,} of {right + wrong:,} {right / max(1, right + wrong):4.0%}" for right, wrong in counts.values()
+        )
+        print(f"  {tenth / 10:.1f}     " + "".join(f"{cell:>22}" for cell in cells))
 
 
 def main() -> None:
@@ -372,7 +386,7 @@ def main() -> None:
     if not BITEXT.is_dir():
         print(f"skipped: no real data in {DATA}")
         return
-    by_score: Counter[tuple[int, str]] = Counter()
+    by_score: Counter[tuple[str, int, bool]] = Counter()
     for pair in arguments.pair:
         report(pair, arguments, by_score)
     report_by_score(by_score)
