@@ -6,7 +6,8 @@
 
 `quality` trains on the language pair's corpora and on the text (not the links) of the gold set; with --held-out, on the
 corpora alone. Gold words are cut further where the job's tokenizer cuts them, and a link of a part is a link of its
-word. What training text and gold still write differently is not mended: French gold has contractions in full ("de le"), Japanese gold follows another standard of segmentation.
+word. What training text and gold still write differently is not mended: French gold has contractions in full ("de
+le"), Japanese gold follows another standard of segmentation.
 AER, precision and recall are those of Och and Ney (2003): possible links cost no precision, only sure ones are missed.
 """
 
