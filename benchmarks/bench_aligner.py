@@ -4,11 +4,11 @@
     python -m benchmarks.bench_aligner quality en-hi --pairs 300    # trained on a small sample
     python -m benchmarks.bench_aligner cost --pairs 10000 30000     # of en-fr, one core
 
-`quality` trains on the language pair's corpora and on the text (not the links) of the gold set; with --held-out, on the
-corpora alone. Gold words are cut further where the job's tokenizer cuts them, Chinese ones into characters, and a link
-of a part is a link of its word. What training text and gold still write differently is not mended: French gold has contractions in full ("de
-le"), Japanese gold follows another standard of segmentation.
-AER, precision and recall are those of Och and Ney (2003): possible links cost no precision, only sure ones are missed.
+`quality` trains on the language pair's corpora and on the text (not the links) of the gold set; with --held-out, on
+the corpora alone. Gold words are cut further where the job's tokenizer cuts them, Chinese ones into characters, and a
+link of a part is a link of its word. What training text and gold still write differently is not mended: French gold
+has contractions in full ("de le"), Japanese gold follows another standard of segmentation. AER, precision and recall
+are those of Och and Ney (2003): possible links cost no precision, only sure ones are missed.
 """
 
 from __future__ import annotations
