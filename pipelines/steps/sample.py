@@ -20,8 +20,8 @@ def sample_by_hash(
 ) -> list[Kept]:
     """What `make` makes of the `size` records whose hash of (seed, identity) comes first, in the records' order.
 
-    A record of which it makes None is none to choose from. `make` is called only where the hash comes before those of
-    `size` others, and no more than `size` results are kept at a time.
+    A record of which it makes None is none to choose from; `size` is 1 or more. `make` is called only where the
+    hash comes before those of `size` others, and no more than `size` results are kept at a time.
     """
     kept: list[tuple[int, int, Kept]] = []  # a heap, the last of the sample on top: (-hash, -position, result)
     for position, record in enumerate(records):
