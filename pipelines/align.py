@@ -8,9 +8,10 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, cast
 
 from pipelines.aligner import AlignerConfig, AlignmentModel
@@ -126,9 +127,7 @@ def train(config: AlignTrainConfig) -> str:
     logger.info("Training on %s sentence pairs (refused: %s)", f"{len(corpus):,}", refused)
     started = time.monotonic()
     model = train_model(corpus, config.aligner, lambda line: logger.info("[%5.0f s] %s", _since(started), line))
-    from pipelines.work import replace_file  # Beam takes seconds to import
-
-    with replace_file(config.model) as stream:
+    with open_output(config.model) as stream:
         model.save(stream)
     how = "--tokenized" if config.tokenized else f"--pair {pair}"
     return (
@@ -338,21 +337,42 @@ def input_path(path: str) -> str:
 
 
 def check_output(option: str, path: str, overwrite: bool) -> None:
-    from apache_beam.io.filesystems import FileSystems
+    """`ConfigError` where a file could not be written, or one is there that must not be replaced."""
+    if is_remote(path):
+        from apache_beam.io.filesystems import FileSystems
 
-    if os.path.isdir(path):
-        raise ConfigError(f"{option} {path}: a folder, expected a file to write.")
-    if FileSystems.exists(path) and not overwrite:
+        exists = FileSystems.exists(path)
+    else:
+        exists, folder = os.path.exists(path), os.path.dirname(path) or "."
+        if os.path.isdir(path):
+            raise ConfigError(f"{option} {path}: a folder, expected a file to write.")
+        if not os.path.isdir(folder):
+            raise ConfigError(f"{option} {path}: there is no folder {folder}. Make it with: mkdir -p {folder}")
+        if not os.access(folder, os.W_OK):
+            raise ConfigError(f"{option} {path}: nothing can be written to the folder {folder}.")
+    if exists and not overwrite:
         raise ConfigError(f"{option} {path}: the file is there already. Name another, or replace it with: --overwrite")
 
 
-def open_output(path: str) -> AbstractContextManager[BinaryIO]:
+@contextmanager
+def open_output(path: str) -> Iterator[BinaryIO]:
     """The standard output, or a file that appears under its name when it is complete."""
     if path == "-":
-        return nullcontext(sys.stdout.buffer)
-    from pipelines.work import replace_file  # Beam takes seconds to import
+        yield sys.stdout.buffer
+    elif is_remote(path):
+        from pipelines.work import replace_file  # Beam, which takes time and memory, where a path needs it
 
-    return replace_file(path)
+        with replace_file(path) as stream:
+            yield stream
+    else:
+        partial = f"{path}.partial"
+        try:
+            with open(partial, "wb") as file:
+                yield file
+            os.replace(partial, path)
+        except BaseException:
+            Path(partial).unlink(missing_ok=True)
+            raise
 
 
 def _since(started: float) -> float:
