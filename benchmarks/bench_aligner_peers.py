@@ -43,10 +43,12 @@ class Failed(Exception):
 
 # A process starts with the peak memory of the one that started it, so that one has to be small.
 LAUNCHER = """
-import resource, subprocess, sys
+import os, resource, signal, subprocess, sys
+process = subprocess.Popen(sys.argv[2:], stdout=subprocess.DEVNULL, start_new_session=True)
 try:
-    code = subprocess.run(sys.argv[2:], stdout=subprocess.DEVNULL, timeout=float(sys.argv[1])).returncode
+    code = process.wait(float(sys.argv[1]))
 except subprocess.TimeoutExpired:
+    os.killpg(process.pid, signal.SIGKILL)
     sys.exit(f"took longer than {sys.argv[1]} s")
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 print(used.ru_utime + used.ru_stime, used.ru_maxrss)
