@@ -154,7 +154,10 @@ def align(arguments: list[str], runner: list[str]) -> None:
     )
     if runner:
         raise ConfigError(f"polyspan-data align runs on this machine: nothing takes {runner[0]!r} after `--`.")
-    command(arguments, runner)
+    try:
+        command(arguments, runner)
+    except KeyboardInterrupt:
+        fail("Stopped. Nothing is kept of an unfinished file.", 130)
 
 
 def align_train(arguments: list[str], _: list[str]) -> None:
