@@ -54,11 +54,14 @@ def grow_diag_final_and(forward: Collection[tuple[int, int]], backward: Collecti
         sources.add(link[0])
         targets.add(link[1])
 
-    grew = bool(left)
+    grew = True
     while grew:
         grew = False
-        # What a sweep has yet to visit; a link that it accepts behind itself waits for the next sweep.
-        ahead = [(target, source) for source, target in links]
+        left = {link for link in left if link[0] not in sources or link[1] not in targets}
+        # What the sweep has yet to visit: links with a neighbour to accept. Those that it accepts behind itself wait
+        # for the next sweep.
+        beside = {(i + i_offset, j + j_offset) for i, j in left for i_offset, j_offset in _NEIGHBOURS}
+        ahead = [(target, source) for source, target in beside & links]
         heapq.heapify(ahead)
         while ahead:
             target, source = heapq.heappop(ahead)
