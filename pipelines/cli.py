@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib.resources import files as package_files
@@ -15,6 +16,7 @@ except ModuleNotFoundError:
         "polyspan-data needs libraries that are not installed: pip install 'polyspan[pipelines]'"
     ) from None
 
+from pipelines import align as word_alignment
 from pipelines.logs import log_for_people
 from pipelines.recipes import CLISM_RECIPES, ClismConfig
 from pipelines.steps.records import ConfigError, InputError
@@ -25,34 +27,52 @@ USAGE = """usage: polyspan-data COMMAND [ARGUMENT ...] [-- RUNNER-ARGUMENT ...]
 
 commands:
   clism   parallel corpora → CLISM [QUE] examples
-  demo    the same on a small corpus that comes with the package, shown at the end
+  align   word alignment by itself: train a model, apply it, score links against gold ones
+  demo    CLISM examples from a small corpus that comes with the package, shown at the end
 
 `polyspan-data COMMAND --help` tells the rest. Arguments after `--` go to the Beam runner, for instance
 `-- --runner=FlinkRunner --flink_master=HOST:8081`; without them the job runs on this machine.
 """
+
+ALIGN_USAGE = """usage: polyspan-data align COMMAND [ARGUMENT ...]
+
+commands:
+  train   parallel corpora → the model of a word aligner
+  apply   a model and sentence pairs → links between their words, a line `0-0 1-2` for each pair
+  score   links and gold links → alignment error rate, precision, recall
+
+`polyspan-data align COMMAND --help` tells the rest.
+"""
+
+Command = Callable[[list[str], list[str]], None]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script. Exit codes: 0 done, 1 the input or the job failed, 2 the arguments cannot work."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     ours, runner = split_at_dashes(arguments)
-    commands: dict[str, Callable[[list[str], list[str]], None]] = {"clism": clism, "demo": demo}
-    if not ours or ours[0] in ("-h", "--help", "help"):
-        print(USAGE, end="")
-        raise SystemExit(0 if ours else 2)
-    if ours[0] not in commands:
-        close = difflib.get_close_matches(ours[0], commands, n=1)
-        hint = f" Did you mean {close[0]}?" if close else ""
-        fail(f"There is no command {ours[0]!r}.{hint}\n\n{USAGE}", 2)
+    command, ours = pick_command(ours, {"clism": clism, "align": align, "demo": demo}, USAGE)
     log_for_people()
     try:
-        commands[ours[0]](ours[1:], runner)
+        command(ours, runner)
     except ConfigError as error:
         fail(str(error), 2)
     except (InputError, DatasetError) as error:
         fail(str(error), 1)
     except KeyboardInterrupt:
         fail("Stopped. Repeat the command to go on from what is finished.", 130)
+
+
+def pick_command(arguments: list[str], commands: dict[str, Command], usage: str) -> tuple[Command, list[str]]:
+    """The command that the first argument names, and the other arguments."""
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(usage, end="")
+        raise SystemExit(0 if arguments else 2)
+    if arguments[0] not in commands:
+        close = difflib.get_close_matches(arguments[0], commands, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        fail(f"There is no command {arguments[0]!r}.{hint}\n\n{usage}", 2)
+    return commands[arguments[0]], arguments[1:]
 
 
 def split_at_dashes(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -122,6 +142,43 @@ def demo(arguments: list[str], runner: list[str]) -> None:
         show_examples(output, count=count, pair=pair, stream=sys.stdout)
         print()
     print(summary(manifest, output))
+
+
+def align(arguments: list[str], runner: list[str]) -> None:
+    """Word alignment by itself."""
+    command, arguments = pick_command(
+        arguments, {"train": align_train, "apply": align_apply, "score": align_score}, ALIGN_USAGE
+    )
+    if runner:
+        raise ConfigError(f"polyspan-data align runs on this machine: nothing takes {runner[0]!r} after `--`.")
+    try:
+        command(arguments, runner)
+    except KeyboardInterrupt:
+        fail("Stopped. Nothing is kept of an unfinished file.", 130)
+
+
+def align_train(arguments: list[str], _: list[str]) -> None:
+    print(
+        word_alignment.train(
+            tyro.cli(word_alignment.AlignTrainConfig, prog="polyspan-data align train", args=arguments)
+        )
+    )
+
+
+def align_apply(arguments: list[str], _: list[str]) -> None:
+    config = tyro.cli(word_alignment.AlignApplyConfig, prog="polyspan-data align apply", args=arguments)
+    try:
+        word_alignment.apply(config)
+    except BrokenPipeError:  # `polyspan-data align apply … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def align_score(arguments: list[str], _: list[str]) -> None:
+    print(
+        word_alignment.score(
+            tyro.cli(word_alignment.AlignScoreConfig, prog="polyspan-data align score", args=arguments)
+        )
+    )
 
 
 def summary(manifest: Manifest, output: str) -> str:

@@ -17,7 +17,7 @@ from pipelines.launch import close_output, commit, launch, open_output, polyspan
 from pipelines.recipes import ClismConfig
 from pipelines.steps.bitext import BitextFile, expand_bitext
 from pipelines.steps.entities import check_tagger, tagger_version
-from pipelines.steps.records import ConfigError, LanguagePair
+from pipelines.steps.records import ConfigError, LanguagePair, language_pair
 from pipelines.steps.tokenize import check_tokenizer, tokenizer_version
 from pipelines.transforms import (
     MASKED,
@@ -30,7 +30,6 @@ from pipelines.transforms import (
     TrainAligners,
 )
 from pipelines.work import open_file
-from schemas.languages import language
 from schemas.manifest import Manifest
 
 STAGES = {READ: "read", TOKENIZED: "tokenised and tagged", MASKED: "aligned and masked"}
@@ -101,19 +100,6 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     model_paths = {pair: path for pair, (path, _) in given_models.items()}
     launch(lambda pipeline: build(pipeline, config, files, model_paths, manifest, job), work, STAGES, options)
     return close_output(config.output)
-
-
-def language_pair(name: str) -> LanguagePair:
-    source, dash, target = name.partition("-")
-    if not dash:
-        raise ConfigError(f"--pair {name}: expected two languages joined by a hyphen, source first, such as en-vi.")
-    try:
-        pair = LanguagePair(language(source).code, language(target).code)
-    except ValueError as error:
-        raise ConfigError(f"--pair {name}: {error}") from None
-    if pair.source == pair.target:
-        raise ConfigError(f"--pair {name}: the two languages are the same.")
-    return pair
 
 
 def given_aligners(model: str, pairs: list[LanguagePair]) -> dict[str, tuple[str, AlignmentModel]]:

@@ -4,7 +4,6 @@ reference; nothing is decided here."""
 from __future__ import annotations
 
 import functools
-import hashlib
 import itertools
 import logging
 import time
@@ -30,6 +29,7 @@ from pipelines.steps.filters import FilterConfig, length_reject, text_reject
 from pipelines.steps.ledger import Ledger
 from pipelines.steps.masking import MaskingConfig, TokenizedPair, mask_mentions
 from pipelines.steps.records import EntityMention, SentencePair
+from pipelines.steps.sample import sample_by_hash
 from pipelines.steps.tokenize import token_texts, tokenizer_for
 from pipelines.work import WorkFolder, open_file, replace_file
 from schemas.clism import ARROW_SCHEMA
@@ -226,22 +226,8 @@ def train_aligner(group: tuple[str, Iterable[Chunk]], job: Job, config: AlignerC
 
 def sample_for_training(chunks: list[Chunk], job: Job, size: int) -> list[tuple[list[str], list[str]]]:
     """The words of at most `size` sentence pairs, those that a hash of (seed, id) ranks first, in input order."""
-    ledgers = (job.ledger_of(TOKENIZED, chunk).counts[chunk.pair] for chunk in chunks)
-    total = sum(counts.pairs_read - sum(counts.pair_rejects.values()) for counts in ledgers)
-    share = 1.0 if total <= size else 1.05 * size / total + 1e-3  # a little more than asked for; cut below
-    sample: list[tuple[float, int, tuple[list[str], list[str]]]] = []
-    for chunk in chunks:
-        for row in table_to_tokenized(job.work.table(TOKENIZED, chunk.key), chunk):
-            rank = _uniform(job.seed, row.pair.id)
-            if rank < share:
-                sample.append((rank, len(sample), _words(row)))
-    first = sorted(sample)[:size]
-    return [words for _, _, words in sorted(first, key=lambda item: item[1])]
-
-
-def _uniform(seed: int, identity: str) -> float:
-    digest = hashlib.blake2b(f"{seed}\0{identity}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") / 2**64
+    rows = (row for chunk in chunks for row in table_to_tokenized(job.work.table(TOKENIZED, chunk.key), chunk))
+    return sample_by_hash(rows, size, job.seed, lambda row: row.pair.id, _words)
 
 
 def _words(row: TokenizedPair) -> tuple[list[str], list[str]]:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pipelines.steps.records import SentencePair
-from schemas.spans import CharSpan
 
 
 @dataclass(frozen=True)
@@ -34,9 +33,7 @@ def text_reject(pair: SentencePair, config: FilterConfig) -> str | None:
     return None
 
 
-def length_reject(
-    source_tokens: Sequence[CharSpan], target_tokens: Sequence[CharSpan], config: FilterConfig
-) -> str | None:
+def length_reject(source_tokens: Sequence[object], target_tokens: Sequence[object], config: FilterConfig) -> str | None:
     """Why the numbers of words refuse this pair, or None."""
     shorter, longer = sorted((len(source_tokens), len(target_tokens)))
     if longer > config.max_words:

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from schemas.languages import language
 from schemas.spans import CharSpan
 
 
@@ -25,6 +26,20 @@ class LanguagePair(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.source}-{self.target}"
+
+
+def language_pair(name: str) -> LanguagePair:
+    """What `--pair` names: two different languages that Polyspan knows, source first. `ConfigError` otherwise."""
+    source, dash, target = name.partition("-")
+    if not dash:
+        raise ConfigError(f"--pair {name}: expected two languages joined by a hyphen, source first, such as en-vi.")
+    try:
+        pair = LanguagePair(language(source).code, language(target).code)
+    except ValueError as error:
+        raise ConfigError(f"--pair {name}: {error}") from None
+    if pair.source == pair.target:
+        raise ConfigError(f"--pair {name}: the two languages are the same.")
+    return pair
 
 
 def record_id(pair: LanguagePair, corpus: str, line: int) -> str:

@@ -1,0 +1,383 @@
+"""Word alignment by itself: a model from parallel corpora, links of any sentence pairs, their agreement with gold."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO, Literal, NamedTuple, cast
+
+from pipelines.aligner import AlignerConfig, AlignmentModel
+from pipelines.aligner import train as train_model
+from pipelines.aligner.symmetrize import align_symmetrized
+from pipelines.steps.bitext import BitextFile, expand_bitext, read_bitext
+from pipelines.steps.files import BadText, open_raw, read_lines
+from pipelines.steps.filters import FilterConfig, length_reject, text_digest, text_reject
+from pipelines.steps.links import Agreement, compare_files, format_links
+from pipelines.steps.paths import is_remote
+from pipelines.steps.records import ConfigError, InputError, LanguagePair, Link, SentencePair, language_pair
+from pipelines.steps.sample import sample_by_hash
+from pipelines.steps.tokenize import check_tokenizer, token_texts, tokenizer_for
+from schemas.rejects import Reject
+
+BLOCK_PAIRS = 2000  # aligned at once: bounds the memory, and is enough for full speed
+PROGRESS_S = 10.0
+
+Words = list[str]
+WordPair = tuple[Words, Words]
+Tokenize = Callable[[str], Words]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class AlignTrainConfig:
+    """Learn a word aligner from parallel corpora: the one that `polyspan-data clism` would train on them."""
+
+    bitext: tuple[str, ...] = ()
+    """The corpora: text.en,text.vi (line-aligned), corpus.tmx, corpus.tsv or corpus.tsv@COLUMN,COLUMN; plain, .gz,
+    .bz2, .xz or .zst; globs."""
+    pair: str = ""
+    """The language pair, source first, such as en-vi."""
+    model: str = ""
+    """The model file to write."""
+    tokenized: bool = False
+    """White space separates the words already; otherwise the languages' tokenizers find them."""
+    filters: FilterConfig = field(default_factory=FilterConfig)
+    aligner: AlignerConfig = field(default_factory=AlignerConfig)
+    seed: int = 0
+    """Decides which pairs train the model where there are more than --aligner.training-pairs."""
+    overwrite: bool = False
+    """Replace the model file if it is there."""
+
+
+@dataclass(frozen=True)
+class AlignApplyConfig:
+    """Link the words of sentence pairs: a line `0-0 1-2` (source-target, counted from 0) for each line read."""
+
+    model: str = ""
+    """The model file that `align train` wrote."""
+    input: str = "-"
+    """A file with both sides on a line, plain, .gz, .bz2, .xz or .zst; - is the standard input."""
+    format: Literal["|||", "tsv"] = "|||"
+    """What parts the sides on a line of --input: `source ||| target`, or a tab between the first two columns."""
+    source: str = ""
+    """Instead of --input: the source side of two line-aligned files (Moses) …"""
+    target: str = ""
+    """… and the target side."""
+    pair: str = ""
+    """The language pair, such as en-vi: its tokenizers find the words. Not needed with --tokenized."""
+    tokenized: bool = False
+    """White space separates the words already."""
+    symmetrize: Literal["posterior", "intersect", "union", "grow-diag-final-and"] = "posterior"
+    """Which links are kept: those whose score exceeds a threshold, or what Moses makes of both directions' links."""
+    min_score: float = -1.0
+    """The threshold of `posterior`; higher keeps fewer and surer links. Negative: the one that the model has."""
+    scores: bool = False
+    """Write each link's score: 0-0:0.9812, the mean of both directions' posterior probabilities."""
+    words: bool = False
+    """Write the words before their links: source words ||| target words ||| 0-0 1-2."""
+    output: str = "-"
+    """The file to write; - is the standard output."""
+    overwrite: bool = False
+    """Replace the output file if it is there."""
+
+
+@dataclass(frozen=True)
+class AlignScoreConfig:
+    """Compare links with gold ones: alignment error rate, precision and recall (Och and Ney 2003)."""
+
+    gold: str = ""
+    """Gold links: a line `0-0 1?2` for each sentence pair, `?` for possible ones; or, a link a line and counted from
+    1, the NAACL form `SENTENCE SOURCE TARGET [S|P]`."""
+    links: str = ""
+    """The links to judge, as `align apply` writes them."""
+
+
+# --- training -------------------------------------------------------------------------------------
+
+
+def train(config: AlignTrainConfig) -> str:
+    """Trains and saves a model; returns what to tell the user. `ConfigError` before anything is read."""
+    if not config.pair:
+        raise ConfigError("No language pair. Name one, source first: --pair en-vi")
+    pair = language_pair(config.pair)
+    if not config.bitext:
+        raise ConfigError("No corpus. Name one or more, for instance: --bitext news.en,news.vi")
+    if config.aligner.model:
+        raise ConfigError("--aligner.model is a model to align with; to name the one to write: --model FILE")
+    if not config.model:
+        raise ConfigError("No model file to write. Name one: --model FILE")
+    check_output("--model", config.model, config.overwrite)
+    tokenizers = tokenizers_of(pair, config.tokenized)
+    files = expand_bitext(config.bitext, [pair])
+
+    rejects: Counter[str] = Counter()
+    corpus = training_corpus(files, tokenizers, config, rejects)
+    refused = ", ".join(f"{reason} {number:,}" for reason, number in sorted(rejects.items())) or "none"
+    if not corpus:
+        raise InputError(f"{', '.join(config.bitext)}: no sentence pair is left to train on. Refused: {refused}.")
+    logger.info("Training on %s sentence pairs (refused: %s)", f"{len(corpus):,}", refused)
+    started = time.monotonic()
+    model = train_model(corpus, config.aligner, lambda line: logger.info("[%5.0f s] %s", _since(started), line))
+    with open_output(config.model) as stream:
+        model.save(stream)
+    how = "--tokenized" if config.tokenized else f"--pair {pair}"
+    return (
+        f"Wrote {config.model}, trained on {len(corpus):,} sentence pairs in {_since(started):.0f} s "
+        f"(fingerprint {model.fingerprint()}).\n"
+        f"Align with it:  polyspan-data align apply --model {config.model} {how} --source FILE --target FILE\n"
+        f"In a job:       polyspan-data clism --aligner.model {config.model} …"
+    )
+
+
+def training_corpus(
+    files: Iterable[BitextFile], tokenizers: tuple[Tokenize, Tokenize], config: AlignTrainConfig, rejects: Counter[str]
+) -> list[WordPair]:
+    """The words of the sentence pairs that the CLISM job would train on, of which `rejects` counts the others.
+
+    Of a corpus that is larger than `training_pairs`, most pairs are not examined, nor counted. Memory: the sample, and
+    about a hundred bytes for every distinct pair of texts if duplicates are to be dropped.
+    """
+    seen: set[bytes] = set()
+
+    def records() -> Iterator[tuple[SentencePair, bool]]:
+        """Each pair, and whether the same texts stood earlier."""
+        read, started = 0, time.monotonic()
+        told = started
+        for file in files:
+            for record in read_bitext(file):
+                read += 1
+                if time.monotonic() - told > PROGRESS_S:
+                    told = time.monotonic()
+                    logger.info("[%5.0f s] read %s sentence pairs", told - started, f"{read:,}")
+                if isinstance(record, Reject):
+                    rejects[record.reason] += 1
+                    continue
+                is_duplicate = False
+                if config.filters.drop_duplicates:
+                    before = len(seen)
+                    seen.add(text_digest(record))
+                    is_duplicate = len(seen) == before
+                yield record, is_duplicate
+
+    def words(item: tuple[SentencePair, bool]) -> WordPair | None:
+        record, is_duplicate = item
+        reason = "duplicate" if is_duplicate else text_reject(record, config.filters)
+        if reason is None:
+            source, target = tokenizers[0](record.source_text), tokenizers[1](record.target_text)
+            reason = length_reject(source, target, config.filters)
+            if reason is None:
+                return source, target
+        rejects[reason] += 1
+        return None
+
+    return sample_by_hash(records(), config.aligner.training_pairs, config.seed, lambda item: item[0].id, words)
+
+
+# --- alignment ------------------------------------------------------------------------------------
+
+
+class BadLine(NamedTuple):
+    """A line of input that cannot be used: it gets an empty line of links."""
+
+    reason: str
+
+
+def apply(config: AlignApplyConfig) -> None:
+    """Writes a line of links for each line of the input, in blocks; says on the way how many and how fast."""
+    if not config.model:
+        raise ConfigError("No model. Train one with `polyspan-data align train`, then name it: --model FILE")
+    if not config.pair and not config.tokenized:
+        raise ConfigError(
+            "The text's languages are needed to find its words: --pair en-vi. "
+            "If white space separates them already: --tokenized"
+        )
+    if config.min_score >= 1.0:
+        raise ConfigError(f"--min-score {config.min_score}: expected less than 1; scores are probabilities.")
+    if config.min_score >= 0.0 and config.symmetrize != "posterior":
+        raise ConfigError(f"--min-score goes with --symmetrize posterior, not with {config.symmetrize}.")
+    if bool(config.source) != bool(config.target) or (config.source and config.input != "-"):
+        raise ConfigError("Name either --source FILE and --target FILE, or one --input FILE with both sides on a line.")
+    if config.source and config.source == config.target:
+        raise ConfigError(f"--source and --target are the same, {config.source}: expected two line-aligned files.")
+    pair = language_pair(config.pair) if config.pair else LanguagePair("source", "target")
+    if config.output != "-":
+        check_output("--output", config.output, config.overwrite)
+    tokenizers = tokenizers_of(pair, config.tokenized)
+    model = load_model(config.model)
+    if config.min_score >= 0.0:
+        model = replace(model, config=replace(model.config, min_score=config.min_score))
+
+    texts = read_two_files(config, pair) if config.source else read_one_file(config)
+    bad: Counter[str] = Counter()
+    with closing(texts), open_output(config.output) as stream:
+        started = told = time.monotonic()
+        lines = 0
+        while block := list(islice(texts, BLOCK_PAIRS)):
+            stream.writelines(line.encode() + b"\n" for line in align_block(block, model, tokenizers, config, bad))
+            lines += len(block)
+            if time.monotonic() - told > PROGRESS_S:
+                told = time.monotonic()
+                logger.info("[%5.0f s] %s", told - started, _rate(lines, told - started))
+        stream.flush()
+    logger.info("Aligned %s", _rate(lines, _since(started)))
+    if bad:
+        counts = ", ".join(f"{reason} {number:,}" for reason, number in sorted(bad.items()))
+        logger.info("Lines that got no link because they are unfit: %s", counts)
+
+
+def align_block(
+    block: Sequence[tuple[str, str] | BadLine],
+    model: AlignmentModel,
+    tokenizers: tuple[Tokenize, Tokenize],
+    config: AlignApplyConfig,
+    bad: Counter[str],
+) -> Iterator[str]:
+    """What is written for each line of a block; `bad` counts those that are unfit."""
+    pairs: list[WordPair] = []
+    for texts in block:
+        words: WordPair = ([], [])
+        if isinstance(texts, BadLine):
+            bad[texts.reason] += 1
+        else:
+            words = tokenizers[0](texts[0]), tokenizers[1](texts[1])
+            bad.update(["too_long"] * (max(map(len, words)) > model.config.max_words))
+        pairs.append(words)
+    links: list[list[Link]]
+    if config.symmetrize == "posterior":
+        links = model.align_batch(pairs)
+    else:
+        links = align_symmetrized(model, pairs, config.symmetrize)
+    for (source, target), found in zip(pairs, links, strict=True):
+        text = format_links(found, config.scores)
+        yield f"{' '.join(source)} ||| {' '.join(target)} ||| {text}".rstrip(" ") if config.words else text
+
+
+def read_two_files(config: AlignApplyConfig, pair: LanguagePair) -> Generator[tuple[str, str] | BadLine, None, None]:
+    """Both sides of each line of two line-aligned files."""
+    for record in read_bitext(BitextFile(pair, "", "moses", input_path(config.source), input_path(config.target))):
+        if isinstance(record, Reject):
+            yield BadLine(record.reason)
+        else:
+            yield record.source_text, record.target_text
+
+
+def read_one_file(config: AlignApplyConfig) -> Generator[tuple[str, str] | BadLine, None, None]:
+    """Both sides of each line of one file. A blank line is an empty pair, one that has no separator an `InputError`."""
+    separator, path = ("\t" if config.format == "tsv" else "|||"), input_path(config.input)
+    for number, line in enumerate(read_lines(path), 1):
+        if isinstance(line, BadText):
+            yield BadLine(line.reason)
+            continue
+        source, found, target = line.partition(separator)
+        if config.format == "tsv":
+            target = target.partition("\t")[0]
+        if (not found and line.strip()) or separator in target:
+            expected = "two columns separated by a tab" if config.format == "tsv" else "source ||| target"
+            raise InputError(f"{path}:{number}: expected {expected} (--format {config.format}), found {line[:80]!r}.")
+        yield source.strip(), target.strip()
+
+
+# --- agreement ------------------------------------------------------------------------------------
+
+
+def score(config: AlignScoreConfig) -> str:
+    """What to tell the user of the agreement of two files."""
+    for name in ("gold", "links"):
+        if not getattr(config, name):
+            raise ConfigError(f"No file of {name}. Name one: --{name} FILE")
+    return score_line(compare_files(input_path(config.gold), input_path(config.links)))
+
+
+def score_line(found: Agreement) -> str:
+    """
+    >>> score_line(Agreement(sentences=2, found=4, found_possible=3, found_sure=2, sure=3, possible=5))
+    'AER 0.2857  precision 0.7500  recall 0.6667  (2 sentences, 4 links; gold: 3 sure, 2 possible)'
+    """
+    return (
+        f"AER {found.error_rate:.4f}  precision {found.precision:.4f}  recall {found.recall:.4f}  "
+        f"({found.sentences:,} sentences, {found.found:,} links; "
+        f"gold: {found.sure:,} sure, {found.possible - found.sure:,} possible)"
+    )
+
+
+# --- files and words ------------------------------------------------------------------------------
+
+
+def tokenizers_of(pair: LanguagePair, tokenized: bool) -> tuple[Tokenize, Tokenize]:
+    if tokenized:
+        return str.split, str.split
+    for lang in pair:
+        check_tokenizer(lang)
+    return _words_in(pair.source), _words_in(pair.target)
+
+
+def _words_in(lang: str) -> Tokenize:
+    tokenize = tokenizer_for(lang)
+    return lambda text: token_texts(text, tokenize(text))
+
+
+def load_model(path: str) -> AlignmentModel:
+    if not is_remote(path):
+        return AlignmentModel.load(path)
+    with open_raw(path) as stream:
+        return AlignmentModel.load(cast(BinaryIO, stream))
+
+
+def input_path(path: str) -> str:
+    return "/dev/stdin" if path == "-" else path
+
+
+def check_output(option: str, path: str, overwrite: bool) -> None:
+    """`ConfigError` where a file could not be written, or one is there that must not be replaced."""
+    if is_remote(path):
+        from apache_beam.io.filesystems import FileSystems
+
+        exists = FileSystems.exists(path)
+    else:
+        exists, folder = os.path.exists(path), os.path.dirname(path) or "."
+        if os.path.isdir(path):
+            raise ConfigError(f"{option} {path}: a folder, expected a file to write.")
+        if not os.path.isdir(folder):
+            raise ConfigError(f"{option} {path}: there is no folder {folder}. Make it with: mkdir -p {folder}")
+        if not os.access(folder, os.W_OK):
+            raise ConfigError(f"{option} {path}: nothing can be written to the folder {folder}.")
+    if exists and not overwrite:
+        raise ConfigError(f"{option} {path}: the file is there already. Name another, or replace it with: --overwrite")
+
+
+@contextmanager
+def open_output(path: str) -> Iterator[BinaryIO]:
+    """The standard output, or a file that appears under its name when it is complete."""
+    if path == "-":
+        yield sys.stdout.buffer
+    elif is_remote(path):
+        from pipelines.work import replace_file  # Beam, which takes time and memory, where a path needs it
+
+        with replace_file(path) as stream:
+            yield stream
+    else:
+        partial = f"{path}.partial"
+        try:
+            with open(partial, "wb") as file:
+                yield file
+            os.replace(partial, path)
+        except BaseException:
+            Path(partial).unlink(missing_ok=True)
+            raise
+
+
+def _since(started: float) -> float:
+    return time.monotonic() - started
+
+
+def _rate(lines: int, seconds: float) -> str:
+    return f"{lines:,} lines, {lines / max(seconds, 1e-3):,.0f} a second"

@@ -1,0 +1,127 @@
+"""One set of links from two: each direction of a word aligner gives every word it generates at most one partner.
+
+A *directed* set of links holds, for each word of the side that was generated, the link to the word that most probably
+generated it, if any: `forward` for target words given the source sentence, `backward` the reverse. Links are (source,
+target), both 0-based. Of the ways to make one set of two, `intersect` has the fewest and surest links, `union` all;
+`grow_diag_final_and` lies between and is what most phrase-based translation systems are built on.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Collection, Sequence
+
+import numpy as np
+
+from pipelines.aligner.batches import batch_positions, make_batch
+from pipelines.aligner.model import AlignmentModel, Words, posteriors_both_ways
+from pipelines.steps.records import Link
+
+LinkSet = set[tuple[int, int]]
+
+# Moses' order: first the four that share a side, then the diagonal ones; as offsets of (source, target).
+_NEIGHBOURS = ((0, -1), (-1, 0), (0, 1), (1, 0), (-1, -1), (1, -1), (-1, 1), (1, 1))
+
+
+def intersect(forward: Collection[tuple[int, int]], backward: Collection[tuple[int, int]]) -> LinkSet:
+    """The links that both directions have: one to one, since each direction is functional."""
+    return set(forward) & set(backward)
+
+
+def union(forward: Collection[tuple[int, int]], backward: Collection[tuple[int, int]]) -> LinkSet:
+    """The links that either direction has."""
+    return set(forward) | set(backward)
+
+
+def grow_diag_final_and(forward: Collection[tuple[int, int]], backward: Collection[tuple[int, int]]) -> LinkSet:
+    """The heuristic of Koehn et al. (2003; 2005, section 2.2), as Moses defines it.
+
+    From the intersection on, links of the union that touch an accepted link, diagonally too, are accepted if one of
+    their two words has no link yet; sweeps by target word, then source word, in which a link counts as soon as it is
+    accepted, repeat until one adds nothing. At last links of `forward`, then of `backward`, are accepted in the same
+    order where neither of their words has a link.
+
+    >>> sorted(grow_diag_final_and({(0, 0), (1, 1), (1, 2)}, {(0, 0), (1, 1), (3, 4)}))
+    [(0, 0), (1, 1), (1, 2), (3, 4)]
+    """
+    forward, backward = set(forward), set(backward)
+    links = forward & backward
+    left = (forward | backward) - links
+    sources, targets = {source for source, _ in links}, {target for _, target in links}
+
+    def accept(link: tuple[int, int]) -> None:
+        links.add(link)
+        sources.add(link[0])
+        targets.add(link[1])
+
+    grew = True
+    while grew:
+        grew = False
+        left = {link for link in left if link[0] not in sources or link[1] not in targets}
+        # What the sweep has yet to visit: links with a neighbour to accept. Those that it accepts behind itself wait
+        # for the next sweep.
+        beside = {(i + i_offset, j + j_offset) for i, j in left for i_offset, j_offset in _NEIGHBOURS}
+        ahead = [(target, source) for source, target in beside & links]
+        heapq.heapify(ahead)
+        while ahead:
+            target, source = heapq.heappop(ahead)
+            for source_offset, target_offset in _NEIGHBOURS:
+                link = (source + source_offset, target + target_offset)
+                if link in left and (link[0] not in sources or link[1] not in targets):
+                    accept(link)
+                    left.discard(link)
+                    grew = True
+                    if link[::-1] > (target, source):
+                        heapq.heappush(ahead, link[::-1])
+    for directed in (forward, backward):
+        for link in sorted(directed & left, key=lambda link: link[::-1]):
+            if link[0] not in sources and link[1] not in targets:
+                accept(link)
+    return links
+
+
+SYMMETRIZATIONS: dict[str, Callable[[Collection[tuple[int, int]], Collection[tuple[int, int]]], LinkSet]] = {
+    "intersect": intersect,
+    "union": union,
+    "grow-diag-final-and": grow_diag_final_and,
+}
+
+
+def align_symmetrized(
+    model: AlignmentModel, pairs: Sequence[tuple[Words, Words]], symmetrization: str
+) -> list[list[Link]]:
+    """`model.align_batch` by another rule than its threshold; scores are the same."""
+    rule = SYMMETRIZATIONS[symmetrization]
+    found = []
+    for forward, backward in directed_links(model, pairs):
+        score = {(link.source, link.target): link.score for link in (*forward, *backward)}
+        both = [{(link.source, link.target) for link in links} for links in (forward, backward)]
+        found.append([Link(*link, score[link]) for link in sorted(rule(*both))])
+    return found
+
+
+def directed_links(model: AlignmentModel, pairs: Sequence[tuple[Words, Words]]) -> list[tuple[list[Link], list[Link]]]:
+    """`forward` and `backward` links of each pair; none for an empty side, or for one of more than `max_words`.
+
+    A word is linked to the most probable word of the other side, to the first of several, unless to have no partner is
+    more probable than that. The score is that of `align`: the mean of both directions' posteriors.
+    """
+    directed: list[tuple[list[Link], list[Link]]] = [([], []) for _ in pairs]
+    encoded, stem_of_word = model.parameters.lexicon.vocabulary.encode([words for pair in pairs for words in pair])
+    encoded_pairs = list(zip(encoded[::2], encoded[1::2], strict=True))
+    lengths = [(len(source), len(target)) for source, target in pairs]
+    for positions in batch_positions(lengths, model.config.max_words):
+        batch = make_batch(encoded_pairs, positions)
+        both = posteriors_both_ways(model.parameters, batch, stem_of_word, 0.0, model.config)
+        # Four decimals: what lies beyond may differ between processors.
+        mean_IJB = np.round((both[0].states_STB + both[1].states_STB.swapaxes(0, 1)) / 2.0, 4)
+        for way, found in enumerate(both):
+            states_STB = np.round(found.states_STB, 4)
+            partner_TB = states_STB.argmax(axis=0)
+            is_linked_TB = states_STB.max(axis=0) > np.round(found.empty_TB, 4)
+            for b, position in enumerate(positions):
+                for word in np.nonzero(is_linked_TB[: lengths[position][1 - way], b])[0].tolist():
+                    partner = int(partner_TB[word, b])
+                    i, j = (word, partner) if way else (partner, word)
+                    directed[position][way].append(Link(i, j, float(mean_IJB[i, j, b])))
+    return directed

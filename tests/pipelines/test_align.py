@@ -1,0 +1,261 @@
+"""`polyspan-data align`, as a user starts it."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+import tracemalloc
+from dataclasses import replace
+from importlib.resources import files as package_files
+from pathlib import Path
+
+import pytest
+
+from pipelines import align, cli
+from pipelines.align import AlignApplyConfig, AlignTrainConfig, apply, train
+from pipelines.aligner import AlignerConfig, AlignmentModel
+from pipelines.clism import run
+from pipelines.recipes import CLISM
+from pipelines.steps.records import InputError
+from schemas import manifest as manifests
+
+SAMPLE = str(package_files("pipelines") / "sample" / "sample.tsv")
+SENTENCES = [("a b", "x y"), ("b a", "y x"), ("a c", "x z"), ("c b", "z y"), ("c a b", "z x y")] * 4
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two line-aligned files and the model that was trained on them."""
+    folder = tmp_path_factory.mktemp("align")
+    for side, name in enumerate(("text.en", "text.vi")):
+        (folder / name).write_text("".join(f"{pair[side]}\n" for pair in SENTENCES), encoding="utf-8")
+    keep = replace(AlignTrainConfig().filters, drop_duplicates=False)
+    train(training(folder, model=str(folder / "m.model"), filters=keep))
+    return folder
+
+
+def training(folder: Path, **changes: object) -> AlignTrainConfig:
+    config = AlignTrainConfig(bitext=(f"{folder}/text.en,{folder}/text.vi",), pair="en-vi", tokenized=True)
+    return replace(config, **changes)
+
+
+def aligned(folder: Path, output: Path, **changes: object) -> list[str]:
+    """The lines that `apply` writes."""
+    apply(replace(AlignApplyConfig(model=f"{folder}/m.model", tokenized=True, output=str(output)), **changes))
+    text = output.read_text(encoding="utf-8")
+    assert not text or text.endswith("\n")
+    return text.splitlines()
+
+
+def command(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "pipelines.cli", "align", *arguments],
+        input=given,
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+
+
+# --- train ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_trained_model_makes_the_dataset_that_the_job_makes_with_its_own(tmp_path: Path) -> None:
+    aligner = AlignerConfig(training_pairs=150)  # so that both draw a sample
+    config = replace(CLISM, bitext=(SAMPLE,), pair=("en-vi",), aligner=aligner, seed=3)
+    train(AlignTrainConfig((SAMPLE,), "en-vi", f"{tmp_path}/m.model", aligner=aligner, seed=3))
+    run(replace(config, output=f"{tmp_path}/own"))
+    given = replace(aligner, model=f"{tmp_path}/m.model")
+    run(replace(config, output=f"{tmp_path}/given", aligner=given))
+    own, other = (manifests.load(tmp_path / name) for name in ("own", "given"))
+    assert own.totals.examples > 100
+    assert [shard.sha256 for shard in own.shards] == [shard.sha256 for shard in other.shards]
+
+
+def test_the_model_does_not_depend_on_how_the_text_is_stored(folder: Path, tmp_path: Path) -> None:
+    keep = replace(AlignTrainConfig().filters, drop_duplicates=False)
+    with gzip.open(tmp_path / "text.tsv.gz", "wt", encoding="utf-8") as stream:
+        stream.writelines(f"{source}\t{target}\n" for source, target in SENTENCES)
+    train(training(folder, bitext=(f"{tmp_path}/text.tsv.gz@1,2",), model=f"{tmp_path}/m.model", filters=keep))
+    assert (tmp_path / "m.model").read_bytes() == (folder / "m.model").read_bytes()
+
+
+def test_repeated_pairs_and_pairs_without_words_do_not_train(folder: Path, tmp_path: Path) -> None:
+    text = training(folder).bitext[0]
+    rejects: dict[str, int] = align.Counter()
+    files = align.expand_bitext([text], [align.LanguagePair("en", "vi")])
+    corpus = align.training_corpus(files, (str.split, str.split), training(folder), rejects)
+    assert len(corpus) == 5 and rejects == {"duplicate": 15}
+    (tmp_path / "text.en").write_text("\n a\n")
+    (tmp_path / "text.vi").write_text("b\na \n")
+    with pytest.raises(InputError, match=r"no sentence pair is left .* empty_side 1, identical_sides 1\."):
+        train(training(tmp_path, model=f"{tmp_path}/m.model"))
+    assert not (tmp_path / "m.model").exists()
+
+
+def test_a_model_that_is_there_is_replaced_only_on_demand(folder: Path, tmp_path: Path) -> None:
+    model = tmp_path / "m.model"
+    model.write_text("precious")
+    with pytest.raises(align.ConfigError, match="--overwrite"):
+        train(training(folder, model=str(model)))
+    assert model.read_text() == "precious"
+    assert "trained on 5 sentence pairs" in train(training(folder, model=str(model), overwrite=True))
+    AlignmentModel.load(str(model))
+    assert os.listdir(tmp_path) == ["m.model"]
+
+
+# --- apply ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_form_of_input_gives_a_line_of_links_for_a_line_of_text(folder: Path, tmp_path: Path) -> None:
+    lines = [("a b", "x y"), ("", ""), ("b c", "z y"), ("", "x"), ("a", "x")]
+    expected = ["0-0 1-1", "", "0-1 1-0", "", "0-0"]
+    out = tmp_path / "out"
+    (tmp_path / "one").write_text("".join(f"{s} ||| {t}\n" if s or t else "\n" for s, t in lines))
+    assert aligned(folder, out, input=f"{tmp_path}/one") == expected
+    (tmp_path / "tab").write_text("".join(f"{s}\t{t}\tz\n" if s or t else "\n" for s, t in lines))
+    assert aligned(folder, out, input=f"{tmp_path}/tab", format="tsv", overwrite=True) == expected
+    for side, name in enumerate(("s", "t")):
+        (tmp_path / name).write_text("".join(f"{line[side]}\n" for line in lines))
+    two = {"source": f"{tmp_path}/s", "target": f"{tmp_path}/t", "overwrite": True}
+    assert aligned(folder, out, **two) == expected
+    assert aligned(folder, out, **two, symmetrize="grow-diag-final-and") == expected
+
+
+def test_scores_words_and_thresholds(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("c a ||| z x\n\n")
+    out, common = tmp_path / "out", {"input": f"{tmp_path}/one", "overwrite": True}
+    model = AlignmentModel.load(f"{folder}/m.model")
+    scores = [link.score for link in model.align(["c", "a"], ["z", "x"])]
+    assert aligned(folder, out, **common, scores=True) == [f"0-0:{scores[0]:.4f} 1-1:{scores[1]:.4f}", ""]
+    assert aligned(folder, out, **common, words=True) == ["c a ||| z x ||| 0-0 1-1", " |||  |||"]
+    (tmp_path / "one").write_text("c q ||| z q r\n")
+    all_links = aligned(folder, out, **common, min_score=0.0)[0].split()
+    sure_links = aligned(folder, out, **common, min_score=0.9)[0].split()
+    assert set(all_links) > set(aligned(folder, out, **common)[0].split()) >= set(sure_links) >= {"0-0"}
+
+
+def test_languages_without_spaces_are_aligned_by_their_words(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("a b! ||| x y!\n")
+    assert aligned(folder, tmp_path / "out", input=f"{tmp_path}/one", pair="en-zh", tokenized=False, words=True) == [
+        "a b ! ||| x y ! ||| 0-0 1-1 2-2"
+    ]
+
+
+def test_unfit_lines_keep_their_place_and_are_counted(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    long = " ".join(["a"] * 257)
+    (tmp_path / "one").write_bytes(f"a ||| \0\n{long} ||| x\na ||| x\n".encode() + b"a ||| \xff\n")
+    with caplog.at_level("INFO"):
+        assert aligned(folder, tmp_path / "out", input=f"{tmp_path}/one") == ["", "", "0-0", ""]
+    assert "unfit: invalid_utf8 1, nul_character 1, too_long 1" in caplog.text
+
+
+def test_a_line_without_both_sides_stops_with_its_number_and_leaves_no_file(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("a ||| x\na\tx\n")
+    with pytest.raises(InputError, match=r"one:2: expected source \|\|\| target"):
+        aligned(folder, tmp_path / "out", input=f"{tmp_path}/one")
+    assert os.listdir(tmp_path) == ["one"]
+
+
+def test_blocks_bound_the_memory_and_change_nothing(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(align, "BLOCK_PAIRS", 15)
+
+    def peak(lines: int) -> int:
+        path, out = tmp_path / f"{lines}", tmp_path / "out"
+        path.write_text("".join(f"{s} ||| {t}\n" for s, t in SENTENCES) * (lines // len(SENTENCES)))
+        config = AlignApplyConfig(f"{folder}/m.model", str(path), tokenized=True, output=str(out), overwrite=True)
+        tracemalloc.start()
+        apply(config)
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert out.read_text().splitlines() == expected * (lines // len(SENTENCES))
+        return found
+
+    two = {"source": f"{folder}/text.en", "target": f"{folder}/text.vi"}
+    expected = aligned(folder, tmp_path / "all", **two)
+    peak(20)  # what is imported and cached once
+    assert peak(2000) < 1.5 * peak(200)
+
+
+# --- the command line -------------------------------------------------------------------------------------------------
+
+
+def test_from_standard_input_to_standard_output(folder: Path) -> None:
+    done = command("apply", "--model", f"{folder}/m.model", "--tokenized", given=b"a b ||| x y\n\n")
+    assert (done.returncode, done.stdout) == (0, b"0-0 1-1\n\n"), done.stderr
+    assert b"Aligned 2 lines" in done.stderr
+
+
+def test_score_reads_what_apply_writes(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "gold").write_text("".join("0-0 1-1 0?1\n" for _ in SENTENCES))
+    aligned(folder, tmp_path / "links", source=f"{folder}/text.en", target=f"{folder}/text.vi", scores=True)
+    cli.main(["align", "score", "--gold", f"{tmp_path}/gold", "--links", f"{tmp_path}/links"])
+    assert capsys.readouterr().out.startswith("AER 0.0476  precision 0.9091  recall 1.0000  (20 sentences, 44 links")
+
+
+@pytest.mark.parametrize(
+    "arguments, code, message",
+    [
+        ([], 2, "usage: polyspan-data align COMMAND"),
+        (["tran"], 2, "There is no command 'tran'. Did you mean train?"),
+        (["train"], 2, "No language pair"),
+        (["train", "--pair", "en-vi"], 2, "No corpus"),
+        (["train", "--pair", "en-vi", "--bitext", "x.tsv"], 2, "--model FILE"),
+        (["train", "--pair", "en-vi", "--bitext", "no.tsv", "--model", "FOLDER/new"], 2, "no.tsv: no such file"),
+        (["train", "--pair", "en-vi", "--bitext", "no.tsv", "--model", "FOLDER"], 2, "a folder, expected a file"),
+        (["train", "--pair", "en-vi", "--bitext", "x.tsv", "--aligner.model", "m"], 2, "--aligner.model is a model"),
+        (["train", "--pair", "en-vi", "--bitext", "no.tsv", "--model", "FOLDER/no/m"], 2, "mkdir -p FOLDER/no"),
+        (["apply"], 2, "No model"),
+        (["apply", "--model", "FOLDER/m.model"], 2, "--pair en-vi"),
+        (["apply", "--model", "FOLDER/m.model", "--pair", "en-xx"], 2, "--pair en-xx"),
+        (["apply", "--model", "FOLDER/text.en", "--tokenized"], 1, "expected a word aligner's model"),
+        (["apply", "--model", "FOLDER/m.model", "--tokenized", "--source", "a"], 2, "--source FILE and --target FILE"),
+        (
+            ["apply", "--model", "FOLDER/m.model", "--tokenized", "--min-score", "0.5", "--symmetrize", "union"],
+            2,
+            "--symmetrize posterior",
+        ),
+        (["score", "--gold", "FOLDER/text.en"], 2, "No file of links"),
+        (["score", "--gold", "FOLDER/text.en", "--links", "FOLDER/text.vi"], 1, "text.vi:1: expected links"),
+        (["score", "--", "--runner=x"], 2, "runs on this machine"),
+    ],
+)
+def test_what_cannot_work_says_what_to_do(
+    arguments: list[str], code: int, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["align", *(argument.replace("FOLDER", str(folder)) for argument in arguments)])
+    printed = capsys.readouterr()
+    assert stopped.value.code == code
+    assert message.replace("FOLDER", str(folder)) in printed.out + printed.err
+
+
+def test_beam_is_not_imported_where_no_path_needs_it(folder: Path) -> None:
+    script = "import sys, pipelines.cli; pipelines.cli.main(sys.argv[1:]); assert 'apache_beam' not in sys.modules"
+    arguments = ["align", "apply", "--model", f"{folder}/m.model", "--pair", "en-vi", "--output", f"{folder}/links"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        input=b"a ||| x\n",
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_head_may_close_the_pipe(folder: Path) -> None:
+    lines = "".join(f"{source} ||| {target}\n" for source, target in SENTENCES * 1000)
+    script = '"$0" -m pipelines.cli align apply --model "$1" --tokenized --words | head -1; exit ${PIPESTATUS[0]}'
+    done = subprocess.run(
+        ["bash", "-c", script, sys.executable, f"{folder}/m.model"],
+        input=lines.encode(),
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == b"a b ||| x y ||| 0-0 1-1\n" and b"Traceback" not in done.stderr
