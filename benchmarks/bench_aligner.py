@@ -162,7 +162,7 @@ def cost(pair: str, size: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["quality", "cost"])
+    parser.add_argument("what", nargs="?", default="quality", choices=["quality", "cost"])
     parser.add_argument("pair", nargs="*", help="language pairs; default: all (quality), en-fr (cost)")
     parser.add_argument("--pairs", type=int, nargs="+", help="sentence pairs to train on; default: all (quality)")
     parser.add_argument("--held-out", action="store_true", help="leave the gold sets' text out of training")
