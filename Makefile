@@ -51,8 +51,8 @@ format: $(INSTALLED)
 	$(BIN)/ruff format
 
 bench: $(INSTALLED)
-	@for script in $(sort $(wildcard benchmarks/bench_*.py)); do \
-		echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	@for name in $(sort $(basename $(notdir $(wildcard benchmarks/bench_*.py)))); do \
+		echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 sdist: $(INSTALLED)
 	@rm -rf dist
