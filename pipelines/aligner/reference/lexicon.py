@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.aligner.batches import Batch, Ints, key, key_parts
+from pipelines.aligner.reference.batches import Batch, Ints, key, key_parts
 from pipelines.aligner.config import AlignerConfig
 from pipelines.aligner.words import Vocabulary
 

@@ -1,0 +1,101 @@
+// Sparse tables of expected counts: how often a source word (or stem) and a target word (or stem) are linked.
+//
+// Counts are whole numbers in units of 1 / ONE. Their sums are exact, so neither the order of the corpus nor the number
+// of threads leaves a trace in them. W words and S stems of the vocabulary.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace aligner {
+
+constexpr int64_t ONE = 65535;
+
+inline uint64_t scattered(uint64_t number) { return number * 0x9E3779B97F4A7C15u; }  // its high bits are well mixed
+
+// Keys ascend; a key is (source << 32) + target.
+struct PairCounts {
+    std::vector<int64_t> keys, counts;
+};
+
+// Looks counts up by source, then target. Each source has a small hash of its own, so that the words of one sentence
+// pair touch as many cache lines as it has source words, not as it has cells.
+class PairTable {
+public:
+    struct Row {
+        uint64_t start = 0;
+        uint32_t shift = 63;  // of the scattered target, to its first slot; rows without counts share slots 0 and 1
+        uint32_t mask = 1;
+    };
+
+    PairTable() = default;
+    PairTable(const int64_t* keys, const int64_t* counts, size_t size, size_t sources);
+
+    const Row& row(size_t source) const { return source < rows_.size() ? rows_[source] : none_; }
+
+    double count(const Row& row, uint32_t target) const {  // in units of 1; 0 where the table has none
+        uint64_t slot = scattered(target) >> row.shift;
+        for (;; slot = (slot + 1) & row.mask) {
+            const uint32_t found = targets_[row.start + slot];
+            if (found == target) return counts_[row.start + slot];
+            if (found == EMPTY) return 0.0;
+        }
+    }
+
+private:
+    static constexpr uint32_t EMPTY = 0xFFFFFFFFu;
+    Row none_;
+    std::vector<Row> rows_;
+    std::vector<uint32_t> targets_ = std::vector<uint32_t>(2, EMPTY);
+    std::vector<double> counts_ = std::vector<double>(2, 0.0);
+};
+
+// Adds counts up, from many threads.
+class PairCounter {
+public:
+    struct Entry {
+        uint64_t key;
+        int64_t count;
+    };
+
+    // One thread's counts on their way into the counter. `flush` before the counter is read.
+    class Writer {
+    public:
+        explicit Writer(PairCounter& counter) : counter_(counter), pending_(SHARDS) {}
+        void add(uint32_t source, uint32_t target, int64_t count) {
+            std::vector<Entry>& entries = pending_[source % SHARDS];
+            entries.push_back({(uint64_t(source) << 32) + target, count});
+            if (entries.size() == PENDING) flush(source % SHARDS);
+        }
+        void flush() {
+            for (size_t shard = 0; shard < SHARDS; ++shard) flush(shard);
+        }
+
+    private:
+        void flush(size_t shard);
+        PairCounter& counter_;
+        std::vector<std::vector<Entry>> pending_;
+    };
+
+    PairCounter() : shards_(SHARDS) {}
+
+    // All counts, by key. Leaves the counter empty.
+    PairCounts take(size_t sources);
+
+private:
+    static constexpr size_t SHARDS = 64, PENDING = 512;
+    static constexpr uint64_t NO_KEY = ~uint64_t(0);
+    struct Shard {
+        std::mutex mutex;
+        std::vector<Entry> slots;  // none, or a power of two
+        size_t used = 0;
+        void add(Entry entry);
+        void grow();
+    };
+    std::vector<Shard> shards_;
+};
+
+}  // namespace aligner
