@@ -40,7 +40,7 @@ ALIGNER = Pybind11Extension(
     depends=sorted(map(str, NATIVE.glob("*.hpp"))),
     cxx_std=17,
     # The same bits on every processor: no fused multiplication and addition, no reordering of sums.
-    extra_compile_args=["-O3", "-ffp-contract=off", "-pthread", "-Wno-psabi"],
+    extra_compile_args=["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-pthread", "-Wno-psabi"],
     extra_link_args=["-pthread"],
 )
 

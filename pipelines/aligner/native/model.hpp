@@ -13,7 +13,7 @@ constexpr int JUMPS = 2 * MAX_JUMP + 1;
 constexpr int F = 11;  // fertilities 0..F-1; the last: that many or more
 
 struct Settings {
-    double diagonal_tension, empty_probability, backoff, identical;
+    double diagonal_tension, empty_probability, backoff, identical;  // as in AlignerConfig
 };
 
 // What one language's words and stems count for; the last row of each table is for what is not known.

@@ -3,9 +3,8 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
-#include <cmath>
-#include <memory>
-#include <stdexcept>
+#include <algorithm>
+#include <numeric>
 #include <string>
 
 #include "model.hpp"
@@ -135,7 +134,6 @@ struct PyCorpus : Corpus {
     Array<int32_t> source_words, target_words, stems_of_words;
     Array<int64_t> source_offsets, target_offsets;
     std::vector<Cells> cells;
-    int64_t largest_stem = -1;
 
     PyCorpus(
         Array<int32_t> source_words_, Array<int64_t> source_offsets_, Array<int32_t> target_words_,
@@ -151,6 +149,7 @@ struct PyCorpus : Corpus {
         target = {target_words.data(), target_offsets.data()};
         pairs = size_t(source_offsets.size()) - 1;
         stem_of_word = stems_of_words.data();
+        require(pairs < size_t(MAX_NUMBER), "fewer than 2^31 sentence pairs");
         cells.resize((pairs + BLOCK - 1) / BLOCK);
     }
 
@@ -158,6 +157,15 @@ struct PyCorpus : Corpus {
         require(stems_of_words.size() == int64_t(model.words), "a model of the corpus's own vocabulary");
         require_between<int32_t>(stems_of_words, 0, int32_t(model.stems), "a model of the corpus's own vocabulary");
         require(!before || before->words == model.words, "two models of one vocabulary");
+        if (order.size() < pairs) {
+            order.resize(pairs);
+            std::iota(order.begin(), order.end(), 0u);
+            // The longest first: no thread is left alone with them at the end.
+            std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+                return std::make_pair(source.length(a), target.length(a)) >
+                       std::make_pair(source.length(b), target.length(b));
+            });
+        }
         for (size_t n = 0; n < pairs; ++n) {
             require(source.length(n) > 0 && target.length(n) > 0, "words on both sides of each sentence pair");
         }

@@ -165,27 +165,32 @@ void emissions(
     }
 }
 
-FOR_EACH_PROCESSOR
-void model2(Posteriors& found, const Workspace::Direction& direction, const Settings& settings, double* prior) {
-    const int S = found.S, T = found.T, stride = found.stride;
-    for (int t = 0; t < T; ++t) {
-        const double time = (t + 0.5) / T;
+// p(a word is emitted by word s) of each of T words, (T, S), by the distance from the diagonal.
+void diagonal_prior(std::vector<double>& prior_TS, int S, int T, const Settings& settings) {
+    double* prior = sized(prior_TS, size_t(T) * S);
+    for (int t = 0; t < T; ++t, prior += S) {
         double sum = 0.0;
         for (int s = 0; s < S; ++s) {
             // Nine decimals: the last bit of an exponential differs between processors.
-            const double distance = std::abs((s + 0.5) / S - time);
+            const double distance = std::abs((s + 0.5) / S - (t + 0.5) / T);
             prior[s] = rounded(std::exp(-settings.diagonal_tension * distance) * 1e9) / 1e9;
             sum += prior[s];
         }
         const double norm = (1.0 - settings.empty_probability) / std::max(sum, 1e-9);
+        for (int s = 0; s < S; ++s) prior[s] *= norm;
+    }
+}
+
+FOR_EACH_PROCESSOR
+void model2(Posteriors& found, const Workspace::Direction& direction, const double* prior, double empty_probability) {
+    const int S = found.S, T = found.T, stride = found.stride;
+    for (int t = 0; t < T; ++t, prior += S) {
         const double* emission = &direction.emission[size_t(t) * stride + 1];
         double* states = &found.states[size_t(t) * stride + 1];
+        for (int s = 0; s < S; ++s) states[s] = prior[s] * emission[s];
         double total = 0.0;
-        for (int s = 0; s < S; ++s) {
-            states[s] = prior[s] * norm * emission[s];
-            total += states[s];
-        }
-        total = divisor(total + settings.empty_probability * direction.empty_emission[t]);
+        for (int s = 0; s < S; ++s) total += states[s];
+        total = divisor(total + empty_probability * direction.empty_emission[t]);
         for (int s = 0; s < S; ++s) states[s] /= total;
     }
 }
@@ -309,9 +314,13 @@ void model2_posteriors(Workspace& work, const Model& model, const Settings& sett
     emissions(work, model, settings, pair, stem_of_word, true);
     work.forward.resize(pair.I, pair.J);
     work.backward.resize(pair.J, pair.I);
-    double* prior = sized(work.scratch, std::max(pair.I, pair.J));
-    model2(work.forward, work.directions[0], settings, prior);
-    model2(work.backward, work.directions[1], settings, prior);
+    if (pair.I != work.prior_I || pair.J != work.prior_J) {
+        diagonal_prior(work.priors[0], pair.I, pair.J, settings);
+        diagonal_prior(work.priors[1], pair.J, pair.I, settings);
+        work.prior_I = pair.I, work.prior_J = pair.J;
+    }
+    model2(work.forward, work.directions[0], work.priors[0].data(), settings.empty_probability);
+    model2(work.backward, work.directions[1], work.priors[1].data(), settings.empty_probability);
 }
 
 void hmm_posteriors(

@@ -17,7 +17,7 @@ struct Posteriors {
     double at(int s, int t) const { return states[size_t(t) * stride + s + 1]; }
 };
 
-// The memory that one thread computes in, and what it found for its last sentence pair.
+// The memory that one thread computes in, with one set of settings, and what it found for its last sentence pair.
 struct Workspace {
     Posteriors forward, backward;    // target words emitted by source words; the reverse
     double jump_counts[2][JUMPS];    // of `hmm`, where asked for: expected jumps by -MAX_JUMP..MAX_JUMP words
@@ -29,6 +29,8 @@ struct Workspace {
         std::vector<double> links, stem_links, word_given_stem, stem_share;
     } directions[2];
     std::vector<double> counts, stem_counts, scratch, jumps, reversed_jumps;
+    int prior_I = 0, prior_J = 0;  // the lengths that `priors` are for: many sentence pairs on end may have the same
+    std::vector<double> priors[2];
 };
 
 // IBM Model 2 over stems, with a prior for the diagonal (Dyer et al. 2013).

@@ -4,35 +4,29 @@
 
 namespace aligner {
 
-namespace {
-
-int bits_for(uint64_t slots) {  // the smallest b of at least 1 with 2^b >= slots
-    int bits = 1;
-    while ((uint64_t(1) << bits) < slots) ++bits;
-    return bits;
-}
-
-}  // namespace
-
 PairTable::PairTable(const int64_t* keys, const int64_t* counts, size_t size, size_t sources) : rows_(sources) {
-    std::vector<size_t> lengths(sources, 0);
+    std::vector<uint32_t> lengths(sources, 0);
     for (size_t k = 0; k < size; ++k) ++lengths[keys[k] >> 32];
-    uint64_t slots = 2;
+    uint64_t buckets = 1;
     for (size_t source = 0; source < sources; ++source) {
         if (!lengths[source]) continue;
-        const int bits = bits_for(lengths[source] + lengths[source] / 2 + 1);  // at least one slot stays empty
-        rows_[source] = {slots, uint32_t(64 - bits), uint32_t((uint64_t(1) << bits) - 1)};
-        slots += uint64_t(1) << bits;
+        rows_[source] = {buckets, uint32_t(lengths[source] * uint64_t(2) / 5) + 1};  // never all full
+        buckets += rows_[source].buckets;
     }
-    targets_.assign(slots, EMPTY);
-    counts_.assign(slots, 0.0);
+    buckets_.resize(buckets);
     for (size_t k = 0; k < size; ++k) {
         const Row& row = rows_[keys[k] >> 32];
         const uint32_t target = uint32_t(keys[k]);
-        uint64_t slot = scattered(target) >> row.shift;
-        while (targets_[row.start + slot] != EMPTY) slot = (slot + 1) & row.mask;
-        targets_[row.start + slot] = target;
-        counts_[row.start + slot] = double(counts[k]) / double(ONE);
+        uint32_t place = bucket_of(target, row.buckets);
+        for (;; place = place + 1 == row.buckets ? 0 : place + 1) {
+            Bucket& bucket = buckets_[row.start + place];
+            int lane = 0;
+            while (lane < 4 && bucket.targets[lane] != EMPTY) ++lane;
+            if (lane == 4) continue;
+            bucket.targets[lane] = target;
+            bucket.counts[lane] = double(counts[k]) / double(ONE);
+            break;
+        }
     }
 }
 
@@ -42,22 +36,25 @@ void PairCounter::Writer::flush(size_t shard) {
     pending_[shard].clear();
 }
 
+size_t PairCounter::Shard::slot_of(uint64_t key) const {  // where it is, or would be
+    const uint64_t hash = (key * 0x9E3779B97F4A7C15u) >> 32;
+    size_t slot = (hash * slots.size()) >> 32;
+    while (slots[slot].key != key && slots[slot].key != NO_KEY) slot = slot + 1 == slots.size() ? 0 : slot + 1;
+    return slot;
+}
+
 void PairCounter::Shard::add(Entry entry) {
-    if ((used + 1) * 4 > slots.size() * 3) grow();
-    const size_t mask = slots.size() - 1;
-    size_t slot = (scattered(entry.key) >> 32) & mask;
-    while (slots[slot].key != entry.key && slots[slot].key != NO_KEY) slot = (slot + 1) & mask;
-    used += slots[slot].key == NO_KEY;
-    slots[slot].key = entry.key;
-    slots[slot].count += entry.count;
+    if ((used + 1) * 5 > slots.size() * 4) grow();
+    Entry& slot = slots[slot_of(entry.key)];
+    used += slot.key == NO_KEY;
+    slot = {entry.key, slot.count + entry.count};
 }
 
 void PairCounter::Shard::grow() {
-    std::vector<Entry> before(std::max<size_t>(64, slots.size() * 2), Entry{NO_KEY, 0});
+    std::vector<Entry> before(std::max<size_t>(64, slots.size() / 2 * 3), Entry{NO_KEY, 0});
     before.swap(slots);
-    used = 0;
     for (const Entry& entry : before) {
-        if (entry.key != NO_KEY) add(entry);
+        if (entry.key != NO_KEY) slots[slot_of(entry.key)] = entry;
     }
 }
 

@@ -14,21 +14,19 @@ namespace aligner {
 
 constexpr int64_t ONE = 65535;
 
-inline uint64_t scattered(uint64_t number) { return number * 0x9E3779B97F4A7C15u; }  // its high bits are well mixed
-
 // Keys ascend; a key is (source << 32) + target.
 struct PairCounts {
     std::vector<int64_t> keys, counts;
 };
 
 // Looks counts up by source, then target. Each source has a small hash of its own, so that the words of one sentence
-// pair touch as many cache lines as it has source words, not as it has cells.
+// pair touch as many cache lines as it has source words, not as it has cells. A hash is made of buckets of four targets,
+// all four compared without a branch: whether a cell has a count is what a processor cannot predict.
 class PairTable {
 public:
     struct Row {
         uint64_t start = 0;
-        uint32_t shift = 63;  // of the scattered target, to its first slot; rows without counts share slots 0 and 1
-        uint32_t mask = 1;
+        uint32_t buckets = 1;  // all sources without counts share the first, empty bucket
     };
 
     PairTable() = default;
@@ -37,20 +35,28 @@ public:
     const Row& row(size_t source) const { return source < rows_.size() ? rows_[source] : none_; }
 
     double count(const Row& row, uint32_t target) const {  // in units of 1; 0 where the table has none
-        uint64_t slot = scattered(target) >> row.shift;
-        for (;; slot = (slot + 1) & row.mask) {
-            const uint32_t found = targets_[row.start + slot];
-            if (found == target) return counts_[row.start + slot];
-            if (found == EMPTY) return 0.0;
+        static constexpr double none = 0.0;
+        for (uint32_t place = bucket_of(target, row.buckets);;) {
+            const Bucket& bucket = buckets_[row.start + place];
+            const uint32_t* t = bucket.targets;
+            const int found = (t[0] == target) + 2 * (t[1] == target) + 3 * (t[2] == target) + 4 * (t[3] == target);
+            if (found | (t[3] == EMPTY)) return *(found ? bucket.counts + (found - 1) : &none);
+            if (++place == row.buckets) place = 0;
         }
     }
 
 private:
     static constexpr uint32_t EMPTY = 0xFFFFFFFFu;
+    struct Bucket {  // filled from the front
+        uint32_t targets[4] = {EMPTY, EMPTY, EMPTY, EMPTY};
+        double counts[4] = {0.0, 0.0, 0.0, 0.0};
+    };
+    static uint32_t bucket_of(uint32_t target, uint32_t buckets) {
+        return uint32_t((uint64_t(target * 0x9E3779B1u) * buckets) >> 32);
+    }
     Row none_;
     std::vector<Row> rows_;
-    std::vector<uint32_t> targets_ = std::vector<uint32_t>(2, EMPTY);
-    std::vector<double> counts_ = std::vector<double>(2, 0.0);
+    std::vector<Bucket> buckets_ = std::vector<Bucket>(1);
 };
 
 // Adds counts up, from many threads.
@@ -90,9 +96,10 @@ private:
     static constexpr uint64_t NO_KEY = ~uint64_t(0);
     struct Shard {
         std::mutex mutex;
-        std::vector<Entry> slots;  // none, or a power of two
+        std::vector<Entry> slots;
         size_t used = 0;
         void add(Entry entry);
+        size_t slot_of(uint64_t key) const;
         void grow();
     };
     std::vector<Shard> shards_;

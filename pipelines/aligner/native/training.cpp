@@ -75,7 +75,7 @@ Expected expect(const Corpus& corpus, const Model& model, const Pass& pass, std:
             written.clear();
             size_t distance = 0;
             for (size_t n = block * BLOCK; n < std::min(corpus.pairs, (block + 1) * BLOCK); ++n) {
-                const SentencePair pair = corpus.pair(n);
+                const SentencePair pair = corpus.pair(corpus.order[n]);
                 if (pass.before) {
                     work.own.assign(size_t(pair.I) * pair.J, 0.0);
                     model2_posteriors(work, *pass.before, pass.settings, pair, corpus.stem_of_word);

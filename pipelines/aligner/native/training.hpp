@@ -20,6 +20,7 @@ struct Corpus {
     Sentences source, target;
     size_t pairs;
     const int32_t* stem_of_word;
+    std::vector<uint32_t> order;  // in which training takes the pairs: those of equal lengths on end
     SentencePair pair(size_t n) const {
         return {
             source.words + source.offsets[n], target.words + target.offsets[n], source.length(n), target.length(n)};
