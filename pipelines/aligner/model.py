@@ -21,8 +21,9 @@ Words = Sequence[str]
 Ints = NDArray[np.int64]
 
 
-def _no_ints() -> Ints:
-    return np.zeros(0, np.int64)
+NO_COUNTS = np.zeros(0, np.int64)
+SAME_JUMPS = np.ones((2, 2 * _native.MAX_JUMP + 1))
+NO_FERTILITIES = np.zeros((2, 0, _native.F), np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,10 +36,10 @@ class Parameters:
     vocabulary: Vocabulary
     source_frequency_W: Ints
     target_frequency_W: Ints
-    keys_K: Ints = field(default_factory=_no_ints)  # (source << 32) + target, ascending
-    counts_K: Ints = field(default_factory=_no_ints)  # in units of 1 / ONE
-    jump_weights: NDArray[np.float64] = field(default_factory=lambda: np.ones((2, 2 * _native.MAX_JUMP + 1)))
-    fertilities: NDArray[np.float32] | None = None  # (2, W + 1, F)
+    keys_K: Ints = field(default_factory=lambda: NO_COUNTS)  # (source << 32) + target, ascending
+    counts_K: Ints = field(default_factory=lambda: NO_COUNTS)  # in units of 1 / ONE
+    jump_weights: NDArray[np.float64] = field(default_factory=lambda: SAME_JUMPS)  # (2, 2 * MAX_JUMP + 1)
+    fertilities: NDArray[np.float32] = field(default_factory=lambda: NO_FERTILITIES)  # (2, W + 1, F), or none yet
 
     def tables(self, *, by_stem: bool = False) -> _native.Model:
         """These parameters as the compiled part looks them up. `ValueError` if they do not fit together."""
@@ -51,8 +52,11 @@ class Parameters:
             counts=self.counts_K,
             by_stem=by_stem,
             jumps=self.jump_weights,
-            fertilities=self.fertilities,
+            fertilities=self.fertilities if self.fertilities.size else None,
         )
+
+    def without_counts(self) -> Parameters:
+        return replace(self, keys_K=NO_COUNTS, counts_K=NO_COUNTS)
 
     @cached_property
     def word_tables(self) -> _native.Model:
@@ -102,14 +106,14 @@ class AlignmentModel:
             target_offsets=offsets[1],
             stem_of_word=encoder.stem_of_word().astype(np.int32),
         )
-        counts, *found = self.parameters.word_tables.align(
+        counts, source, target, scores = self.parameters.word_tables.align(
             corpus,
             native_settings(self.config),
             min_score=self.config.min_score,
             max_words=self.config.max_words,
             threads=threads,
         )
-        links = list(map(Link, *(part.tolist() for part in found)))
+        links = list(map(Link, source.tolist(), target.tolist(), scores.tolist()))
         ends = np.cumsum(counts).tolist()
         return [links[end - count : end] for count, end in zip(counts.tolist(), ends, strict=True)]
 
@@ -142,7 +146,7 @@ class AlignmentModel:
             arrays["fertilities"],
         )
         try:
-            parameters.word_tables
+            _ = parameters.word_tables  # kept
         except ValueError as error:
             where = getattr(file, "name", "the aligner's model")
             raise InputError(f"{where}: the aligner's model contradicts itself: {error}. Train it again.") from None

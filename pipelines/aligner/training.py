@@ -31,7 +31,7 @@ def train(
     """
     corpus, parameters = _numbered(pairs, config.max_words)
     settings = native_settings(config)
-    tables, first_tables = parameters.tables(), None
+    first_tables = None
     passes = config.initial_passes + config.hmm_passes
     for number in range(passes):
         is_initial = number < config.initial_passes
@@ -39,11 +39,13 @@ def train(
         agree = number >= config.initial_passes - 1
         # The first pass would have a count of nearly every cell to keep: to find them again takes less.
         keep = agree or number > 0
+        tables = parameters.tables(by_stem=is_initial)
+        parameters = parameters.without_counts()  # the tables hold them now: this bounds the memory
         keys_K, counts_K, jump_counts, fertility_counts = corpus.expect(
             tables, settings, hmm=not is_initial, agree=agree, keep=keep, before=first_tables, threads=threads
         )
         first_tables = None if keep else tables
-        del tables  # before the next are made: this bounds the memory
+        del tables
         if progress:
             links = int(counts_K.sum()) / _native.ONE / max(1, int(parameters.source_frequency_W.sum()))
             progress(f"pass {number + 1} of {passes} ({'Model 2' if is_initial else 'HMM'}): {links:.3f} links a word")
@@ -53,12 +55,9 @@ def train(
                 smoothed_fertilities(counts / _native.ONE, config.fertility_smoothing) for counts in fertility_counts
             ]
             parameters = replace(parameters, jump_weights=jump_weights, fertilities=np.stack(fertilities))
-        estimated = replace(parameters, keys_K=keys_K, counts_K=counts_K)
+        parameters = replace(parameters, keys_K=keys_K, counts_K=counts_K)
         del keys_K, counts_K, fertility_counts
-        if number + 1 < passes:
-            tables = estimated.tables(by_stem=not agree)
-            del estimated
-    return AlignmentModel(estimated, config)
+    return AlignmentModel(parameters, config)
 
 
 def _numbered(

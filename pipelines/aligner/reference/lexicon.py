@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.aligner.reference.batches import Batch, Ints, key, key_parts
 from pipelines.aligner.config import AlignerConfig
+from pipelines.aligner.reference.batches import Batch, Ints, key, key_parts
 from pipelines.aligner.words import Vocabulary
 
 Floats = NDArray[np.float64]

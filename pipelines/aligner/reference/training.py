@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.aligner.reference import model2
-from pipelines.aligner.reference.batches import Batch, Ints, batch_positions, key, make_batch
 from pipelines.aligner.config import AlignerConfig
 from pipelines.aligner.estimates import smoothed_fertilities, smoothed_jumps
+from pipelines.aligner.model import AlignmentModel, Parameters
+from pipelines.aligner.reference import model2
+from pipelines.aligner.reference.alignment import Estimates, posteriors_both_ways
+from pipelines.aligner.reference.batches import Batch, Ints, batch_positions, key, make_batch
 from pipelines.aligner.reference.fertility import F, fertility_distribution
 from pipelines.aligner.reference.hmm import MAX_JUMP, Posteriors
 from pipelines.aligner.reference.lexicon import NO_COUNTS, ONE, Floats, Lexicon, PairCounts
-from pipelines.aligner.model import AlignmentModel, Parameters
-from pipelines.aligner.reference.alignment import Estimates, posteriors_both_ways
 from pipelines.aligner.words import Vocabulary, normalise
 
 PENDING_COUNTS = 1 << 22

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.aligner.reference import model2
-from pipelines.aligner.reference.batches import batch_positions, key, make_batch
 from pipelines.aligner.config import AlignerConfig
 from pipelines.aligner.estimates import smoothed_fertilities
+from pipelines.aligner.reference import model2
+from pipelines.aligner.reference.batches import batch_positions, key, make_batch
 from pipelines.aligner.reference.fertility import F, fertility_distribution, reweighted
 from pipelines.aligner.reference.hmm import Posteriors
 from pipelines.aligner.reference.lexicon import ONE, Lexicon, PairCounts
