@@ -13,20 +13,15 @@ PairTable::PairTable(const int64_t* keys, const int64_t* counts, size_t size, si
         rows_[source] = {buckets, uint32_t(lengths[source] * uint64_t(2) / 5) + 1};  // never all full
         buckets += rows_[source].buckets;
     }
-    buckets_.resize(buckets);
+    targets_.assign(buckets * 4, EMPTY);
+    counts_.assign(buckets * 4, 0.0);
     for (size_t k = 0; k < size; ++k) {
         const Row& row = rows_[keys[k] >> 32];
         const uint32_t target = uint32_t(keys[k]);
-        uint32_t place = bucket_of(target, row.buckets);
-        for (;; place = place + 1 == row.buckets ? 0 : place + 1) {
-            Bucket& bucket = buckets_[row.start + place];
-            int lane = 0;
-            while (lane < 4 && bucket.targets[lane] != EMPTY) ++lane;
-            if (lane == 4) continue;
-            bucket.targets[lane] = target;
-            bucket.counts[lane] = double(counts[k]) / double(ONE);
-            break;
-        }
+        size_t slot = size_t(bucket_of(target, row.buckets)) * 4;
+        while (targets_[row.start * 4 + slot] != EMPTY) slot = slot + 1 == size_t(row.buckets) * 4 ? 0 : slot + 1;
+        targets_[row.start * 4 + slot] = target;
+        counts_[row.start * 4 + slot] = double(counts[k]) / double(ONE);
     }
 }
 

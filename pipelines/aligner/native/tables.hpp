@@ -35,28 +35,24 @@ public:
     const Row& row(size_t source) const { return source < rows_.size() ? rows_[source] : none_; }
 
     double count(const Row& row, uint32_t target) const {  // in units of 1; 0 where the table has none
-        static constexpr double none = 0.0;
         for (uint32_t place = bucket_of(target, row.buckets);;) {
-            const Bucket& bucket = buckets_[row.start + place];
-            const uint32_t* t = bucket.targets;
-            const int found = (t[0] == target) + 2 * (t[1] == target) + 3 * (t[2] == target) + 4 * (t[3] == target);
-            if (found | (t[3] == EMPTY)) return *(found ? bucket.counts + (found - 1) : &none);
+            const size_t bucket = (row.start + place) * 4;
+            const uint32_t* t = &targets_[bucket];
+            const size_t found = (t[0] == target) + 2 * (t[1] == target) + 3 * (t[2] == target) + 4 * (t[3] == target);
+            if ((found != 0) | (t[3] == EMPTY)) return counts_[(bucket + found - 1) & (size_t(0) - (found != 0))];
             if (++place == row.buckets) place = 0;
         }
     }
 
 private:
     static constexpr uint32_t EMPTY = 0xFFFFFFFFu;
-    struct Bucket {  // filled from the front
-        uint32_t targets[4] = {EMPTY, EMPTY, EMPTY, EMPTY};
-        double counts[4] = {0.0, 0.0, 0.0, 0.0};
-    };
     static uint32_t bucket_of(uint32_t target, uint32_t buckets) {
         return uint32_t((uint64_t(target * 0x9E3779B1u) * buckets) >> 32);
     }
     Row none_;
     std::vector<Row> rows_;
-    std::vector<Bucket> buckets_ = std::vector<Bucket>(1);
+    std::vector<uint32_t> targets_ = std::vector<uint32_t>(4, EMPTY);  // four to a bucket, filled from the front
+    std::vector<double> counts_ = std::vector<double>(4, 0.0);        // of each target; the first is always 0
 };
 
 // Adds counts up, from many threads.
