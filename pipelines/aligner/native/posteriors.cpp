@@ -136,14 +136,14 @@ void emissions(
     double* forward_JI = work.directions[0].emission.data();
     double* backward_IJ = work.directions[1].emission.data();
     const int forward_stride = padded(I + 1), backward_stride = padded(J + 1);
-    double* row_J = sized(work.scratch, J);
+    double* __restrict row_J = sized(work.scratch, J);
     for (int i = 0; i < I; ++i) {
         const double *own = &work.own[size_t(i) * J], *count = counts_IJ + size_t(i) * J;
         const double* stem_count = stem_counts_IJ + size_t(i) * J;
         const int32_t word = pair.source[i], stem = stem_of_word[word];
         const double links = forward.links[i], stem_links = forward.stem_links[i];
         const double word_given_stem = backward.word_given_stem[i], stem_share = backward.stem_share[i];
-        double* backward_J = backward_IJ + size_t(i) * backward_stride + 1;
+        double* __restrict backward_J = backward_IJ + size_t(i) * backward_stride + 1;
         for (int j = 0; j < J; ++j) {  // stems alone
             const double same = stem_of_word[pair.target[j]] == stem ? identical : 0.0;
             row_J[j] = forward.word_given_stem[j] *

@@ -10,6 +10,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace aligner {
 
 constexpr int64_t ONE = 65535;
@@ -37,15 +41,26 @@ public:
     double count(const Row& row, uint32_t target) const {  // in units of 1; 0 where the table has none
         for (uint32_t place = bucket_of(target, row.buckets);;) {
             const size_t bucket = (row.start + place) * 4;
-            const uint32_t* t = &targets_[bucket];
-            const size_t found = (t[0] == target) + 2 * (t[1] == target) + 3 * (t[2] == target) + 4 * (t[3] == target);
-            if ((found != 0) | (t[3] == EMPTY)) return counts_[(bucket + found - 1) & (size_t(0) - (found != 0))];
+            const unsigned found = lanes_equal(&targets_[bucket], target);
+            if ((found != 0) | (targets_[bucket + 3] == EMPTY)) {
+                return counts_[(bucket + size_t(__builtin_ctz(found | 16))) & (size_t(0) - (found != 0))];
+            }
             if (++place == row.buckets) place = 0;
         }
     }
 
 private:
     static constexpr uint32_t EMPTY = 0xFFFFFFFFu;
+    static unsigned lanes_equal(const uint32_t* targets, uint32_t target) {  // one bit for each of four
+#if defined(__SSE2__)
+        const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(targets));
+        return unsigned(_mm_movemask_ps(_mm_castsi128_ps(_mm_cmpeq_epi32(four, _mm_set1_epi32(int(target))))));
+#else
+        unsigned lanes = 0;
+        for (unsigned lane = 0; lane < 4; ++lane) lanes |= unsigned(targets[lane] == target) << lane;
+        return lanes;
+#endif
+    }
     static uint32_t bucket_of(uint32_t target, uint32_t buckets) {
         return uint32_t((uint64_t(target * 0x9E3779B1u) * buckets) >> 32);
     }

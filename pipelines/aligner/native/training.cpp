@@ -15,12 +15,15 @@ size_t blocks_of(const Corpus& corpus) { return (corpus.pairs + BLOCK - 1) / BLO
 // Both directions' posteriors of every cell as one whole number in units of 1 / ONE, (I, J).
 void share(const Workspace& work, const SentencePair& pair, bool agree, std::vector<uint16_t>& shared) {
     shared.resize(size_t(pair.I) * pair.J);
-    for (int i = 0; i < pair.I; ++i) {
+    const double* forward_JI = work.forward.states.data() + 1;
+    for (int i = 0; i < pair.I; ++i, ++forward_JI) {
+        const double* backward_J = work.backward.states.data() + size_t(i) * work.backward.stride + 1;
+        uint16_t* shared_J = shared.data() + size_t(i) * pair.J;
         for (int j = 0; j < pair.J; ++j) {
-            const double forward = work.forward.at(i, j), backward = work.backward.at(j, i);
+            const double forward = forward_JI[size_t(j) * work.forward.stride], backward = backward_J[j];
             const double both = agree ? forward * backward : (forward + backward) / 2.0;
             const double count = both * double(ONE) + 4503599627370496.0;  // rounded, ties to even
-            shared[size_t(i) * pair.J + j] = uint16_t(std::clamp(count - 4503599627370496.0, 0.0, double(ONE)));
+            shared_J[j] = uint16_t(int(std::min(count - 4503599627370496.0, double(ONE))));
         }
     }
 }
