@@ -12,6 +12,7 @@ EXTRAS = {
         "apache-beam>=2.77,<2.78",
         "numpy>=2.2",
         "pythainlp>=5.4,<6",
+        "rjieba>=0.2.2,<0.3",
         "sacremoses>=0.2,<0.3",
         "spacy>=3.8,<3.9",
         "sudachidict_core>=20261015",

@@ -4,11 +4,11 @@
     python -m benchmarks.bench_aligner quality en-hi --pairs 300    # trained on a small sample
     python -m benchmarks.bench_aligner cost --pairs 10000 30000     # of en-fr, one core
 
-`quality` trains on the language pair's corpora and on the text (not the links) of the gold set; with --held-out, on the
-corpora alone. Gold words are cut further where the job's tokenizer cuts them: Chinese is aligned by characters, as in
-the job, and a link of one character is a link of its word. What training text and gold still write differently is not
-mended: French gold has contractions in full ("de le"), Japanese gold follows another standard of segmentation.
-AER, precision and recall are those of Och and Ney (2003): possible links cost no precision, only sure ones are missed.
+`quality` trains on the language pair's corpora and on the text (not the links) of the gold set; with --held-out, on
+the corpora alone. Gold words are cut further where the job's tokenizer cuts them, Chinese ones into characters, and a
+link of a part is a link of its word. What training text and gold still write differently is not mended: French gold
+has contractions in full ("de le"), Japanese gold follows another standard of segmentation. AER, precision and recall
+are those of Och and Ney (2003): possible links cost no precision, only sure ones are missed.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ MAX_WORDS = 128  # the job's own limit
 Words = Sequence[str]
 WordPair = tuple[Words, Words]
 
+HAN_OR_NOT = re.compile("[\u4e00-\u9fff]|[^\u4e00-\u9fff]+")
+
 
 class GoldPair(NamedTuple):
     words: WordPair  # as the job's tokenizer cuts them
@@ -64,15 +66,13 @@ class GoldPair(NamedTuple):
 
 def read_corpus(pair: LanguagePair, size: int | None) -> list[WordPair]:
     """The words of `size` sentence pairs, evenly spaced over the pair's corpora."""
-    tokenizers = tokenizer_for(pair.source), tokenizer_for(pair.target)
     files = expand_bitext(CORPORA[str(pair)], [pair])
     records = [record for file in files for record in read_bitext(file) if isinstance(record, SentencePair)]
     step = max(1, len(records) // size) if size else 1
     corpus: list[WordPair] = []
     for record in records[::step][:size]:
         source, target = (
-            token_texts(text, tokenize(text))
-            for text, tokenize in zip((record.source_text, record.target_text), tokenizers, strict=True)
+            units([text], lang)[0] for text, lang in zip((record.source_text, record.target_text), pair, strict=True)
         )
         if max(len(source), len(target)) <= MAX_WORDS:
             corpus.append((source, target))
@@ -86,7 +86,7 @@ def read_gold(pair: LanguagePair) -> list[GoldPair]:
     gold = []
     for source, target, line in zip(sources, targets, links, strict=True):
         (source_words, source_of), (target_words, target_of) = (
-            cut(text.split(" "), lang) for text, lang in zip((source, target), pair, strict=True)
+            units(text.split(" "), lang) for text, lang in zip((source, target), pair, strict=True)
         )
         found = {(int(i), int(j)): kind for i, kind, j in re.findall(r"(\d+)([-?])(\d+)", line)}
         sure = {link for link, kind in found.items() if kind == "-"}
@@ -94,7 +94,19 @@ def read_gold(pair: LanguagePair) -> list[GoldPair]:
     return gold
 
 
+def units(words: Words, lang: str) -> tuple[list[str], list[int]]:
+    """What is aligned: the job's words; in Chinese characters, the one unit that gold and every segmenter share."""
+    parts, numbers = cut(words, lang)
+    if lang != "zh":
+        return parts, numbers
+    pieces = [
+        (piece, number) for part, number in zip(parts, numbers, strict=True) for piece in HAN_OR_NOT.findall(part)
+    ]
+    return [piece for piece, _ in pieces], [number for _, number in pieces]
+
+
 def cut(words: Words, lang: str) -> tuple[list[str], list[int]]:
+    """The job's words, and of each the number of the given word that it is part of."""
     tokenize = tokenizer_for(lang)
     parts = [(part, number) for number, word in enumerate(words) for part in token_texts(word, tokenize(word))]
     return [part for part, _ in parts], [number for _, number in parts]

@@ -3,8 +3,8 @@
     python benchmarks/bench_clism.py                       # 10,000 pairs of en-vi
     python benchmarks/bench_clism.py --pairs 10000 100000 1000000 --pair en-de
 
-The corpus is repeated until it is as long as asked for, with a letter or two put behind each sentence so that no pair is
-a duplicate. Each size runs in a process of its own: without `--workers` on one core, with the share of each stage.
+The corpus is repeated until it is as long as asked for, with a letter or two put behind each sentence so that no pair
+is a duplicate. Each size runs in a process of its own: without `--workers` on one core, with the share of each stage.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import logging
 import sys
 from collections.abc import Callable, Sequence
 from importlib.resources import files as package_files
@@ -16,6 +15,7 @@ except ModuleNotFoundError:
         "polyspan-data needs libraries that are not installed: pip install 'polyspan[pipelines]'"
     ) from None
 
+from pipelines.logs import log_for_people
 from pipelines.recipes import CLISM_RECIPES, ClismConfig
 from pipelines.steps.records import ConfigError, InputError
 from schemas.counts import PairCounts
@@ -44,10 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         close = difflib.get_close_matches(ours[0], commands, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         fail(f"There is no command {ours[0]!r}.{hint}\n\n{USAGE}", 2)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("apache_beam").setLevel(logging.WARNING)
-    # Beam says at every start, through the root logger, that a Google Cloud library is absent.
-    logging.getLogger().handlers[0].addFilter(lambda record: not str(record.msg).startswith("apitools not found"))
+    log_for_people()
     try:
         commands[ours[0]](ours[1:], runner)
     except ConfigError as error:

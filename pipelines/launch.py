@@ -20,8 +20,9 @@ from typing import Any
 
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 
+from pipelines.logs import worker_processes_write_to_a_file
 from pipelines.steps.records import ConfigError, InputError
 from pipelines.work import WorkFolder, delete_tree, open_file, replace_file
 from schemas.manifest import FILE_NAME, Manifest
@@ -76,7 +77,9 @@ def launch(
     """Runs the graph to its end. `stages` names the work folder's stages for the progress line, in order."""
     pipeline = beam.Pipeline(options=options)
     build(pipeline)
-    with progress(work, stages):
+    local_workers = options.view_as(DirectOptions).direct_running_mode == "multi_processing"
+    quiet = worker_processes_write_to_a_file() if local_workers else contextlib.nullcontext()
+    with quiet, progress(work, stages):
         try:
             result = pipeline.run()
             result.wait_until_finish()
@@ -88,10 +91,9 @@ def launch(
 
 def _expected_error(error: BaseException) -> ConfigError | InputError | None:
     """The error that a worker raised on purpose, out of the traceback that a runner made of it."""
-    if isinstance(error, ConfigError | InputError):
-        return error
     for kind in (ConfigError, InputError):
-        if found := re.search(rf"\.{kind.__name__}: (.*?)(?= \[while running|\n\s*\n|\Z)", str(error), re.DOTALL):
+        text = f".{kind.__name__}: {error}" if isinstance(error, kind) else str(error)
+        if found := re.search(rf"\.{kind.__name__}: (.*?)(?= \[while running|\n\s*\n|\Z)", text, re.DOTALL):
             return kind(found.group(1).strip())
     return None
 
@@ -113,6 +115,8 @@ def runner_options(arguments: Sequence[str], workers: int) -> PipelineOptions:
         arguments.append(f"--runner={IN_PROCESS_RUNNER}")
         if workers != 1:
             arguments += ["--direct_running_mode=multi_processing", f"--direct_num_workers={workers}"]
+            arguments += ["--default_sdk_harness_log_level=WARNING"]
+            arguments += ['--sdk_harness_log_level_overrides={"pipelines": "INFO"}']
     elif workers != 1:
         raise ConfigError("--workers is for local runs: give the runner's own option for its workers after `--`.")
     return PipelineOptions(arguments)

@@ -48,7 +48,7 @@ CLISM = ClismConfig()
 CLISM_PAPER = replace(
     CLISM,
     filters=FilterConfig(max_length_ratio=0, drop_identical=False, drop_duplicates=False),
-    masking=MaskingConfig(strictness="any", max_span_words=10**6, drop_stop_words=False),
+    masking=MaskingConfig(strictness="any", max_span_words=10**6, min_score=0.0, drop_stop_words=False),
 )
 """The paper's literal reading: it names no filter but the 128 words a side, and takes every linked mention."""
 

@@ -18,7 +18,7 @@ class Language:
     name: str
     iso639_3: str  # the macrolanguage where there is one: `ara`, `zho`, `swa`
     script: str  # ISO 15924
-    tokenizer: str  # "spacy", "moses", "sudachi", "pythainlp" or "characters"
+    tokenizer: str  # "spacy", "moses", "sudachi", "pythainlp" or "jieba"
     spaced: bool = True  # white space separates words (in Vietnamese: syllables; in Korean: words with their particles)
     right_to_left: bool = False
 
@@ -30,8 +30,8 @@ class Language:
 #   sw  is not among spaCy's languages.
 #   th  spaCy calls PyThaiNLP; so do we, without the detour, because PyThaiNLP's own pieces keep exact offsets.
 #   ja  spaCy calls SudachiPy (split mode A) and then resolves parts of speech that nobody reads here; same boundaries.
-#   zh  spaCy's default cuts every character apart; so do we between Han characters, but Latin words and numbers stay
-#       whole: "Facebook" is one word on both sides of an aligned pair, not eight.
+#   zh  spaCy's default cuts every character apart, and four in ten aligned names then lose a character
+#       (benchmarks/bench_projection.py). spaCy can call jieba instead; so do we, in its Rust form.
 LANGUAGES: dict[str, Language] = {
     "ar": Language("ar", "Arabic", "ara", "Arab", "spacy", right_to_left=True),
     "bn": Language("bn", "Bengali", "ben", "Beng", "spacy"),
@@ -59,7 +59,7 @@ LANGUAGES: dict[str, Language] = {
     "tr": Language("tr", "Turkish", "tur", "Latn", "spacy"),
     "ur": Language("ur", "Urdu", "urd", "Arab", "spacy", right_to_left=True),  # XTREME
     "vi": Language("vi", "Vietnamese", "vie", "Latn", "moses"),
-    "zh": Language("zh", "Chinese", "zho", "Hani", "characters", spaced=False),
+    "zh": Language("zh", "Chinese", "zho", "Hani", "jieba", spaced=False),
 }
 
 # What corpora write where we write a macrolanguage's code.

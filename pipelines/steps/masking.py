@@ -15,13 +15,16 @@ from schemas.spans import CharSpan, TokenSpan
 
 @dataclass(frozen=True)
 class MaskingConfig:
-    """Which projected mentions become questions. Each field's reason for rejects is in brackets."""
+    """Which projected mentions become questions. Each field's reason for rejects is in brackets.
+
+    `strictness` and `min_score` refuse answers that are more often wrong than right (benchmarks/bench_projection.py).
+    """
 
     strictness: Literal["consistent", "any"] = "consistent"
     """[inconsistent] Whether a word inside the answer may be linked to a source word outside the mention."""
     max_span_words: int = 10
     """[mention_too_long, answer_too_long] The longest mention and the longest answer."""
-    min_score: float = 0.0
+    min_score: float = 0.5
     """[low_score] The least alignment score of a question, 0..1."""
     drop_stop_words: bool = True
     """[only_stop_words] Mentions or answers that hold nothing but stop words or punctuation."""

@@ -1,4 +1,5 @@
-"""Words of a text, as code-point spans: spaCy where it supports the language, PyThaiNLP for Thai, Sacremoses otherwise.
+"""Words of a text, as code-point spans: spaCy where it supports the language, PyThaiNLP for Thai, jieba for Chinese,
+SudachiPy for Japanese, Sacremoses otherwise.
 
 Tokens tile the text. Whatever a library returns is used only as a list of *ends* inside a run of non-space characters,
 so that every such character is in exactly one token, no token holds white space, and nothing is ever rewritten (mPMR,
@@ -29,9 +30,9 @@ _LIBRARIES: dict[str, dict[str, str]] = {
     "sudachi": {"sudachipy": "sudachipy", "sudachidict_core": "sudachidict_core"},
     "pythainlp": {"pythainlp": "pythainlp"},
     "moses": {"sacremoses": "sacremoses"},
-    "characters": {},
+    "jieba": {"rjieba": "rjieba"},
 }
-_VARIANT = {"sudachi": "A", "pythainlp": "newmm"}
+_VARIANT = {"sudachi": "A", "pythainlp": "newmm", "jieba": "no-hmm"}
 
 # Zero-width spaces and bidirectional marks are tokens of their own, or they would be part of the answers beside them.
 _INVISIBLE = "\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"
@@ -76,7 +77,7 @@ def tokenizer_for(lang: str) -> Tokenizer:
         return _by_chunk(_sudachi_split(), row)
     if row.tokenizer == "pythainlp":
         return _by_chunk(_thai_split(), row)
-    return _by_chunk(_character_split, row)
+    return _by_chunk(_chinese_split(), row)
 
 
 def tokenizer_version(lang: str) -> dict[str, str]:
@@ -317,6 +318,22 @@ def _thai_split() -> Split:
     return split
 
 
+def _chinese_split() -> Split:
+    import rjieba
+
+    def split(chunk: str) -> list[int]:
+        ends = []
+        for match in _CHINESE.finditer(chunk):
+            end = match.start()
+            # Without its model of new words: what the dictionary lacks is cut into characters, not guessed at.
+            for word in rjieba.cut(match[0], False) if match.lastgroup == "han" else [match[0]]:
+                end += len(word)
+                ends.append(end)
+        return ends
+
+    return split
+
+
 # Han, kana and bopomofo characters are words of their own; digits with their separators and runs of other letters are
 # words; so is any other single character.
 _CJK = (
@@ -324,6 +341,7 @@ _CJK = (
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _CHARACTER = re.compile(rf"\d+(?:[.,]\d+)+|[^\W{_CJK}](?:[^\W{_CJK}]|[{_EXTENDER_CLASS}])*|.", re.DOTALL)
+_CHINESE = re.compile(rf"(?P<han>[{_CJK}]+)|{_CHARACTER.pattern}", re.DOTALL)
 
 
 def _character_split(chunk: str) -> list[int]:

@@ -58,7 +58,7 @@ def test_text_is_kept_as_it_was_read_around_the_masks():
         ("in Hanoi .", "ở Hà Nội .", "Hanoi", [Link(1, 1), Link(0, 2), Link(1, 3)], CONFIG, "inconsistent"),
         ("a b c d", "x y", "a b c", [Link(0, 0)], replace(CONFIG, max_span_words=2), "mention_too_long"),
         ("a Hue", "x y z", "Hue", [Link(1, 0), Link(1, 2)], replace(CONFIG, max_span_words=2), "answer_too_long"),
-        ("in Hanoi .", "ở Hà Nội .", "Hanoi", [Link(1, 1, 0.4)], replace(CONFIG, min_score=0.5), "low_score"),
+        ("in Hanoi .", "ở Hà Nội .", "Hanoi", [Link(1, 1, 0.49)], CONFIG, "low_score"),
         ("in Hanoi .", "ở Hà Nội .", "Hanoi", [Link(1, 3)], CONFIG, "only_punctuation"),
         ("in - Hanoi", "ở Hà Nội", "-", [Link(1, 1)], CONFIG, "only_punctuation"),
         ("this is Hue", "đây là Huế", "this is", [Link(0, 0), Link(1, 1)], CONFIG, "only_stop_words"),
@@ -67,6 +67,12 @@ def test_text_is_kept_as_it_was_read_around_the_masks():
 def test_a_mention_without_a_sound_answer_is_refused_with_its_reason(source, target, mention, links, config, reason):
     example, rejects = mask_mentions(tokenized(source, target, mention), links, config)
     assert example is None and reasons(rejects) == [reason]
+
+
+def test_the_least_score_is_still_asked_and_zero_asks_everything():
+    row = tokenized("in Hanoi .", "ở Hà Nội .", "Hanoi")
+    assert mask_mentions(row, [Link(1, 1, 0.5)], CONFIG)[0] is not None
+    assert mask_mentions(row, [Link(1, 1, 0.01)], replace(CONFIG, min_score=0.0))[0] is not None
 
 
 def test_a_capitalised_stop_word_is_a_name_unless_it_begins_the_text():

@@ -1,0 +1,71 @@
+"""What a job says on stderr. Apart from Beam, so that it is set up before Beam is imported."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Iterator
+
+_EXPECTED = re.compile(r"\b(ConfigError|InputError)\b")  # printed at the end, without the traceback that Beam logs
+_WORKER_RECORD = re.compile(r'Worker: severity: (\w+).*? message: "(.*?)" .*log_location: "(.*?):\d+"', re.DOTALL)
+
+
+def log_for_people() -> None:
+    """Our own lines as they are, the worker processes' too, and of Beam's what a user can act on."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("apache_beam").setLevel(logging.WARNING)
+    logging.getLogger("apache_beam.runners.portability.local_job_service").setLevel(logging.INFO)  # forwards workers'
+    logging.getLogger().handlers[0].addFilter(_is_for_people)
+
+
+def _is_for_people(record: logging.LogRecord) -> bool:
+    text = record.getMessage()
+    if record.name.startswith("pipelines"):
+        return True
+    if worker := _WORKER_RECORD.match(text):
+        severity, message, file = worker.groups()
+        record.msg, record.args = message, ()
+        return "/pipelines/" in file or (severity == "ERROR" and not _EXPECTED.search(text))
+    if text.startswith("apitools not found"):  # Beam says so at every start
+        return False
+    raised = repr(record.exc_info[1]) if record.exc_info else text
+    return record.levelno >= logging.WARNING and not _EXPECTED.search(raised)
+
+
+@contextlib.contextmanager
+def worker_processes_write_to_a_file() -> Iterator[None]:
+    """While the body runs, the stderr of processes that it starts, full of Beam's chatter, goes to a file.
+
+    What they log reaches people all the same: Beam hands their records to this process. The file is named if the body
+    raises what nobody expected, and deleted otherwise.
+    """
+    before, handlers = sys.stderr, logging.getLogger().handlers
+    log, log_path = tempfile.mkstemp(prefix="polyspan-workers-", suffix=".log")
+    terminal = os.dup(2)
+    sys.stderr = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="replace", buffering=1)
+    redirected = [handler for handler in handlers if getattr(handler, "stream", None) is before]
+    for handler in redirected:
+        handler.setStream(sys.stderr)  # type: ignore[attr-defined]
+    os.dup2(log, 2)
+    os.close(log)
+    keep = False
+    try:
+        yield
+    except Exception as error:
+        keep = not _EXPECTED.search(type(error).__name__)
+        raise
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
+        for handler in redirected:
+            handler.setStream(before)  # type: ignore[attr-defined]
+        sys.stderr.close()
+        sys.stderr = before
+        if keep:
+            print(f"What the worker processes wrote themselves is in {log_path}", file=sys.stderr)
+        else:
+            os.unlink(log_path)
