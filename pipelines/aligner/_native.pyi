@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ONE: int
+LEAST: int
 MAX_JUMP: int
 F: int
 

@@ -224,6 +224,7 @@ PYBIND11_MODULE(_native, module) {
     using namespace aligner;
     module.doc() = "The word aligner's arithmetic: word numbers in, expected counts and links out.";
     module.attr("ONE") = ONE;
+    module.attr("LEAST") = LEAST;
     module.attr("MAX_JUMP") = MAX_JUMP;
     module.attr("F") = F;
     py::class_<Settings>(module, "Settings")

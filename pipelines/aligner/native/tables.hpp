@@ -17,6 +17,7 @@
 namespace aligner {
 
 constexpr int64_t ONE = 65535;
+constexpr int LEAST = 33;  // once both directions agree, a cell that would add less (0.0005) adds nothing
 
 // Keys ascend; a key is (source << 32) + target.
 struct PairCounts {

@@ -23,7 +23,8 @@ void share(const Workspace& work, const SentencePair& pair, bool agree, std::vec
             const double forward = forward_JI[size_t(j) * work.forward.stride], backward = backward_J[j];
             const double both = agree ? forward * backward : (forward + backward) / 2.0;
             const double count = both * double(ONE) + 4503599627370496.0;  // rounded, ties to even
-            shared_J[j] = uint16_t(int(std::min(count - 4503599627370496.0, double(ONE))));
+            const int units = int(std::min(count - 4503599627370496.0, double(ONE)));
+            shared_J[j] = uint16_t(agree && units < LEAST ? 0 : units);
         }
     }
 }

@@ -22,6 +22,9 @@ ONE = 65535
 """Expected counts are whole numbers, in units of 1 / ONE: their sums are exact, so the order of the corpus, the size of
 batches and the last bit of a processor's arithmetic leave no trace in them, and the count of one cell fits 16 bits."""
 
+LEAST = 33
+"""Once both directions agree, a cell that would add less (0.0005) adds nothing: most would, and tables stay small."""
+
 
 class PairCounts(NamedTuple):
     """A sparse table: how often source word (or stem) and target word (or stem) are linked. Keys ascend."""

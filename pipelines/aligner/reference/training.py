@@ -16,7 +16,7 @@ from pipelines.aligner.reference.alignment import Estimates, posteriors_both_way
 from pipelines.aligner.reference.batches import Batch, Ints, batch_positions, key, make_batch
 from pipelines.aligner.reference.fertility import F, fertility_distribution
 from pipelines.aligner.reference.hmm import MAX_JUMP, Posteriors
-from pipelines.aligner.reference.lexicon import NO_COUNTS, ONE, Floats, Lexicon, PairCounts
+from pipelines.aligner.reference.lexicon import LEAST, NO_COUNTS, ONE, Floats, Lexicon, PairCounts
 from pipelines.aligner.words import Vocabulary, normalise
 
 PENDING_COUNTS = 1 << 22
@@ -67,6 +67,8 @@ def train(
             agree = number >= config.initial_passes - 1
             shared_IJB = forward_IJB * backward_IJB if agree else (forward_IJB + backward_IJB) / 2.0
             own[index] = np.rint(shared_IJB * ONE).astype(np.uint16)
+            if agree:
+                own[index][own[index] < LEAST] = 0
             expected.add_links(batch, own[index])
         parameters = expected.parameters(parameters, config, with_ways=not is_initial)
         if progress:

@@ -42,7 +42,8 @@ def saved(model: AlignmentModel) -> bytes:
 
 
 def test_both_have_one_set_of_constants() -> None:
-    assert (_native.ONE, _native.MAX_JUMP, _native.F) == (lexicon.ONE, hmm.MAX_JUMP, fertility.F)
+    assert (_native.ONE, _native.LEAST) == (lexicon.ONE, lexicon.LEAST)
+    assert (_native.MAX_JUMP, _native.F) == (hmm.MAX_JUMP, fertility.F)
 
 
 sentences = st.lists(st.sampled_from([*WORDS, "HAUS", "１２"]), max_size=12)
