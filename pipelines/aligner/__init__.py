@@ -12,7 +12,7 @@ tests' oracle. Both give the same model and the same links.
 """
 
 try:
-    from pipelines.aligner import _native  # noqa: F401
+    import pipelines.aligner._native
 except ImportError as error:
     raise ImportError(
         "The word aligner's compiled part, pipelines.aligner._native, cannot be imported "

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import pickle
 import random
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pipelines.aligner
 from pipelines.aligner import AlignerConfig, AlignmentModel, _native, model_file, reference, train
 from pipelines.aligner.model import _ARRAY_TYPES
 from pipelines.aligner.reference import fertility, hmm, lexicon
@@ -159,3 +162,9 @@ def test_arrays_that_do_not_fit_together_are_refused(changed: dict[str, object])
     _corpus_of()
     with pytest.raises(ValueError, match="expected"):
         _corpus_of(**changed)
+
+
+def test_without_the_compiled_part_the_error_says_how_to_build_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pipelines.aligner._native", None)
+    with pytest.raises(ImportError, match="pip install -e"):
+        importlib.reload(pipelines.aligner)
