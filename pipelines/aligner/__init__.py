@@ -12,7 +12,7 @@ tests' oracle. Both give the same model and the same links.
 """
 
 try:
-    import pipelines.aligner._native
+    import pipelines.aligner._native  # noqa: F401
 except ImportError as error:
     raise ImportError(
         "The word aligner's compiled part, pipelines.aligner._native, cannot be imported "
