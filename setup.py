@@ -1,5 +1,6 @@
 from pathlib import Path
 
+from pybind11.setup_helpers import Pybind11Extension
 from setuptools import find_packages, setup
 
 PACKAGES = ("schemas", "pipelines", "training")
@@ -31,7 +32,18 @@ EXTRAS["test"] = [
     "polars>=2",
     "pytest>=9.2",
 ]
-EXTRAS["dev"] = [*EXTRAS["test"], "build>=1.6", "import-linter>=2.15", "mypy>=2.4", "ruff>=0.17.5"]
+EXTRAS["dev"] = [*EXTRAS["test"], "build>=1.6", "import-linter>=2.15", "mypy>=2.4", "pybind11>=3", "ruff>=0.17.5"]
+
+NATIVE = Path("pipelines/aligner/native")
+ALIGNER = Pybind11Extension(
+    "pipelines.aligner._native",
+    sorted(map(str, NATIVE.glob("*.cpp"))),
+    depends=sorted(map(str, NATIVE.glob("*.hpp"))),
+    cxx_std=17,
+    # The same bits on every processor: no fused multiplication and addition, no reordering of sums.
+    extra_compile_args=["-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-pthread", "-Wno-psabi"],
+    extra_link_args=["-pthread"],
+)
 
 setup(
     name="polyspan",
@@ -56,6 +68,7 @@ setup(
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=[pattern for name in PACKAGES for pattern in (name, f"{name}.*")]),
     package_data={"pipelines": ["sample/*", "data/*", "data/*/*"]},
+    ext_modules=[ALIGNER],
     install_requires=["pyarrow>=25"],
     extras_require=EXTRAS,
     entry_points={

@@ -2,14 +2,22 @@
 
 `train` learns a model from sentence pairs alone; `AlignmentModel.align_batch` links the words of any pair with it:
 
-    normalise words (words) → batches of similar length (batches)
-      → p(target word | source word) and the reverse, from counts (lexicon)
-      → posteriors of an HMM in each direction (hmm), reweighted by fertility (fertility)
+    normalise words, number them (words)
+      → p(target word | source word) and the reverse, from counts
+      → posteriors of an HMM in each direction, reweighted by fertility
       → their product: counts for the next pass (training); their mean: the score of a link (model)
 
-This is the readable reference: NumPy only, exactly repeatable, and fast enough for a hundred thousand sentence pairs.
+The arithmetic is in C++ (native/). `pipelines.aligner.reference` is the same in NumPy: slower, for reading, and the
+tests' oracle. Both give the same model and the same links.
 """
 
+try:
+    import pipelines.aligner._native  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        "The word aligner's compiled part, pipelines.aligner._native, cannot be imported "
+        f"({error}). In a checkout, build it with: pip install -e . (needs a C++17 compiler)"
+    ) from error
 from pipelines.aligner.config import AlignerConfig
 from pipelines.aligner.model import AlignmentModel
 from pipelines.aligner.training import train

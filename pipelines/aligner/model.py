@@ -4,55 +4,75 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from itertools import chain
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.aligner import hmm, model_file
-from pipelines.aligner.batches import Batch, Ints, batch_positions, make_batch
+from pipelines.aligner import _native, model_file
 from pipelines.aligner.config import AlignerConfig
-from pipelines.aligner.fertility import reweighted
-from pipelines.aligner.hmm import Posteriors
-from pipelines.aligner.lexicon import Floats, Lexicon, PairCounts
-from pipelines.aligner.words import Vocabulary
+from pipelines.aligner.words import Encoder, Vocabulary
 from pipelines.steps.records import InputError, Link
 
 Words = Sequence[str]
+Ints = NDArray[np.int64]
 
 
-@dataclass(frozen=True)
+NO_COUNTS = np.zeros(0, np.int64)
+SAME_JUMPS = np.ones((2, 2 * _native.MAX_JUMP + 1))
+NO_FERTILITIES = np.zeros((2, 0, _native.F), np.float32)
+
+
+@dataclass(frozen=True, eq=False)
 class Parameters:
-    """What training estimates. The first of two is for target words given source words, the second the reverse."""
+    """What training estimates: W words, K pairs of words that are ever linked.
 
-    lexicon: Lexicon
-    jump_weights: tuple[Floats, Floats]  # (2 * MAX_JUMP + 1) each
-    fertilities: tuple[NDArray[np.float32], NDArray[np.float32]] | None  # (W + 1, F) each
+    The first of two is for target words given source words, the second the reverse.
+    """
 
+    vocabulary: Vocabulary
+    source_frequency_W: Ints
+    target_frequency_W: Ints
+    keys_K: Ints = field(default_factory=lambda: NO_COUNTS)  # (source << 32) + target, ascending
+    counts_K: Ints = field(default_factory=lambda: NO_COUNTS)  # in units of 1 / ONE
+    jump_weights: NDArray[np.float64] = field(default_factory=lambda: SAME_JUMPS)  # (2, 2 * MAX_JUMP + 1)
+    fertilities: NDArray[np.float32] = field(default_factory=lambda: NO_FERTILITIES)  # (2, W + 1, F), or none yet
 
-def posteriors_both_ways(
-    parameters: Parameters, batch: Batch, stem_of_word: Ints, own_IJB: Floats | float, config: AlignerConfig
-) -> tuple[Posteriors, Posteriors]:
-    """Posteriors of the HMM. Shapes of the first: states (I, J, B), empty (J, B); of the second: (J, I, B), (I, B)."""
-    lexicon = parameters.lexicon
-    target_given_source_IJB, source_given_target_IJB = lexicon.probabilities(batch, stem_of_word, own_IJB, config)
-    emissions = target_given_source_IJB, source_given_target_IJB.swapaxes(0, 1)
-    empty_emissions = lexicon.empty_probabilities(batch)
-    both = []
-    for way, directed in enumerate((batch, batch.reversed())):
-        found = hmm.posteriors(
-            emissions[way],
-            empty_emissions[way],
-            directed.source_lengths_B,
-            directed.target_lengths_B,
-            parameters.jump_weights[way],
-            config.empty_probability,
+    def tables(self, *, by_stem: bool = False) -> _native.Model:
+        """These parameters as the compiled part looks them up. `ValueError` if they do not fit together."""
+        return _native.Model(
+            stem_of_word=self.vocabulary.stem_of_word_W,
+            stems=len(self.vocabulary.stems),
+            source_frequency=self.source_frequency_W,
+            target_frequency=self.target_frequency_W,
+            keys=self.keys_K,
+            counts=self.counts_K,
+            by_stem=by_stem,
+            jumps=self.jump_weights,
+            fertilities=self.fertilities if self.fertilities.size else None,
         )
-        if parameters.fertilities is not None:
-            found = reweighted(found, directed.source_IB, parameters.fertilities[way])
-        both.append(found)
-    return both[0], both[1]
+
+    def without_counts(self) -> Parameters:
+        return replace(self, keys_K=NO_COUNTS, counts_K=NO_COUNTS)
+
+    @cached_property
+    def word_tables(self) -> _native.Model:
+        return self.tables()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "word_tables"}  # made again
+
+
+def native_settings(config: AlignerConfig) -> _native.Settings:
+    return _native.Settings(
+        diagonal_tension=config.diagonal_tension,
+        empty_probability=config.empty_probability,
+        backoff=config.backoff,
+        identical=config.identical,
+    )
 
 
 @dataclass(frozen=True)
@@ -71,22 +91,31 @@ class AlignmentModel:
         """The links, by source and target word; none for an empty side, or for one of more than `max_words`."""
         return self.align_batch([(source_words, target_words)])[0]
 
-    def align_batch(self, pairs: Sequence[tuple[Words, Words]]) -> list[list[Link]]:
+    def align_batch(self, pairs: Sequence[tuple[Words, Words]], *, threads: int = 1) -> list[list[Link]]:
         """`align` of each pair, faster: give it a thousand or more at once."""
-        links: list[list[Link]] = [[] for _ in pairs]
-        encoded, stem_of_word = self.parameters.lexicon.vocabulary.encode([words for pair in pairs for words in pair])
-        encoded_pairs = list(zip(encoded[::2], encoded[1::2], strict=True))
-        lengths = [(len(source), len(target)) for source, target in pairs]
-        for positions in batch_positions(lengths, self.config.max_words):
-            batch = make_batch(encoded_pairs, positions)
-            forward, backward = posteriors_both_ways(self.parameters, batch, stem_of_word, 0.0, self.config)
-            # Four decimals: what lies beyond may differ between processors.
-            score_IJB = np.round((forward.states_STB + backward.states_STB.swapaxes(0, 1)) / 2.0, 4)
-            score_BIJ = np.moveaxis(score_IJB, -1, 0)
-            found = np.nonzero(score_BIJ > self.config.min_score)
-            for b, i, j, score in zip(*(part.tolist() for part in (*found, score_BIJ[found])), strict=True):
-                links[positions[b]].append(Link(i, j, score))
-        return links
+        encoder = Encoder(self.parameters.vocabulary)
+        numbers, offsets = [], []
+        for side in range(2):
+            words = [pair[side] for pair in pairs]
+            numbers.append(np.fromiter(map(encoder.__getitem__, chain.from_iterable(words)), np.int32))
+            offsets.append(np.cumsum([0, *map(len, words)], dtype=np.int64))
+        corpus = _native.Corpus(
+            source_words=numbers[0],
+            source_offsets=offsets[0],
+            target_words=numbers[1],
+            target_offsets=offsets[1],
+            stem_of_word=encoder.stem_of_word().astype(np.int32),
+        )
+        counts, source, target, scores = self.parameters.word_tables.align(
+            corpus,
+            native_settings(self.config),
+            min_score=self.config.min_score,
+            max_words=self.config.max_words,
+            threads=threads,
+        )
+        links = list(map(Link, source.tolist(), target.tolist(), scores.tolist()))
+        ends = np.cumsum(counts).tolist()
+        return [links[end - count : end] for count, end in zip(counts.tolist(), ends, strict=True)]
 
     def save(self, file: str | BinaryIO) -> None:
         """Writes to a path or a binary file object. The same model always gives the same bytes."""
@@ -107,14 +136,20 @@ class AlignmentModel:
                 raise InputError(f"{file}: the aligner's model cannot be read: {error.strerror}.") from None
         arrays, settings = model_file.read(file, _ARRAY_TYPES)
         words = json.loads(arrays["words"].tobytes().decode("utf-8", "surrogatepass"))
-        lexicon = Lexicon(
+        parameters = Parameters(
             Vocabulary(words),
             arrays["source_frequency"],
             arrays["target_frequency"],
-            PairCounts(arrays["pairs"], arrays["counts"]),
+            arrays["pairs"],
+            arrays["counts"],
+            arrays["jumps"],
+            arrays["fertilities"],
         )
-        jumps, fertilities = arrays["jumps"], arrays["fertilities"]
-        parameters = Parameters(lexicon, (jumps[0], jumps[1]), (fertilities[0], fertilities[1]))
+        try:
+            _ = parameters.word_tables  # kept
+        except ValueError as error:
+            where = getattr(file, "name", "the aligner's model")
+            raise InputError(f"{where}: the aligner's model contradicts itself: {error}. Train it again.") from None
         return cls(parameters, AlignerConfig(**settings))
 
     def fingerprint(self) -> str:
@@ -122,16 +157,16 @@ class AlignmentModel:
         return model_file.checksum(self._arrays(), self._settings())
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        lexicon = self.parameters.lexicon
-        words = json.dumps(lexicon.vocabulary.words, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        learnt = self.parameters
+        words = json.dumps(learnt.vocabulary.words, ensure_ascii=False).encode("utf-8", "surrogatepass")
         return {
             "words": np.frombuffer(words, np.uint8),
-            "source_frequency": lexicon.source_frequency_W,
-            "target_frequency": lexicon.target_frequency_W,
-            "pairs": lexicon.counts.keys_K,
-            "counts": lexicon.counts.counts_K,
-            "jumps": np.stack(self.parameters.jump_weights),
-            "fertilities": np.stack(self.parameters.fertilities or ()),
+            "source_frequency": learnt.source_frequency_W,
+            "target_frequency": learnt.target_frequency_W,
+            "pairs": learnt.keys_K,
+            "counts": learnt.counts_K,
+            "jumps": learnt.jump_weights,
+            "fertilities": learnt.fertilities,
         }
 
     def _settings(self) -> dict[str, Any]:

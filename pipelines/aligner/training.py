@@ -2,121 +2,87 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from array import array
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pipelines.aligner import model2
-from pipelines.aligner.batches import Batch, Ints, batch_positions, key, make_batch
+from pipelines.aligner import _native
 from pipelines.aligner.config import AlignerConfig
-from pipelines.aligner.fertility import F, fertility_distribution, smoothed_fertilities
-from pipelines.aligner.hmm import MAX_JUMP, Posteriors
-from pipelines.aligner.lexicon import NO_COUNTS, ONE, Floats, Lexicon, PairCounts
-from pipelines.aligner.model import AlignmentModel, Parameters, posteriors_both_ways
-from pipelines.aligner.words import Vocabulary, normalise
-
-PENDING_COUNTS = 1 << 22
-"""The counts of so many word pairs are collected before they are added up: this bounds the memory."""
+from pipelines.aligner.estimates import smoothed_fertilities, smoothed_jumps
+from pipelines.aligner.model import AlignmentModel, Parameters, native_settings
+from pipelines.aligner.words import Encoder, Vocabulary
 
 
 def train(
     pairs: Iterable[tuple[Sequence[str], Sequence[str]]],
     config: AlignerConfig,
     progress: Callable[[str], None] | None = None,
+    *,
+    threads: int = 1,
 ) -> AlignmentModel:
-    """Learns from sentence pairs, given as words. Neither their order nor the machine changes a byte of the model.
+    """Learns from sentence pairs, given as words. Neither their order nor the machine nor `threads` changes a byte of
+    the model.
 
-    Pairs with an empty side, or with more than `max_words` words on one, are left out. A model of no pairs links
-    by position. `progress` is called with a line of text after every pass.
+    `pairs` is read once, and kept as four bytes a word. Pairs with an empty side, or with more than `max_words` words
+    on one, are left out. A model of no pairs links by position. `progress` is called with a line of text after every
+    pass.
     """
-    corpus = sorted(
-        (tuple(map(normalise, source)), tuple(map(normalise, target)))
-        for source, target in pairs
-        if min(len(source), len(target)) > 0 and max(len(source), len(target)) <= config.max_words
-    )
-    frequencies = [Counter(word for pair in corpus for word in pair[side]) for side in range(2)]
-    vocabulary = Vocabulary([*frequencies[0], *frequencies[1]])
-    encoded, stem_of_word = vocabulary.encode([words for pair in corpus for words in pair])
-    encoded_pairs = list(zip(encoded[::2], encoded[1::2], strict=True))
-    groups = list(batch_positions([(len(source), len(target)) for source, target in corpus], config.max_words))
-
-    uniform_jumps = np.ones(2 * MAX_JUMP + 1)
-    frequency_W = [np.array([counter[word] for word in vocabulary.words], np.int64) for counter in frequencies]
-    parameters = Parameters(
-        Lexicon(vocabulary, frequency_W[0], frequency_W[1], NO_COUNTS), (uniform_jumps, uniform_jumps), None
-    )
-    own: list[NDArray[np.uint16]] = [np.zeros((1, 1, 1), np.uint16)] * len(groups)  # what each cell adds to the counts
+    corpus, parameters = _numbered(pairs, config.max_words)
+    settings = native_settings(config)
+    first_tables = None
     passes = config.initial_passes + config.hmm_passes
     for number in range(passes):
         is_initial = number < config.initial_passes
-        expected = _Expected(len(vocabulary.words))
-        for index, positions in enumerate(groups):
-            batch = make_batch(encoded_pairs, positions)
-            own_IJB = own[index] / ONE
-            if is_initial:
-                forward_IJB, backward_IJB = _initial_posteriors(parameters, batch, stem_of_word, own_IJB, config)
-            else:
-                forward, backward = posteriors_both_ways(parameters, batch, stem_of_word, own_IJB, config)
-                expected.add_ways(batch, forward, backward)
-                forward_IJB, backward_IJB = forward.states_STB, backward.states_STB.swapaxes(0, 1)
-            # Until the last initial pass little is known, and agreeing on it early is never undone.
-            agree = number >= config.initial_passes - 1
-            shared_IJB = forward_IJB * backward_IJB if agree else (forward_IJB + backward_IJB) / 2.0
-            own[index] = np.rint(shared_IJB * ONE).astype(np.uint16)
-            expected.add_links(batch, own[index])
-        parameters = expected.parameters(parameters, config, with_ways=not is_initial)
+        # Until the last initial pass little is known, and agreeing on it early is never undone.
+        agree = number >= config.initial_passes - 1
+        # The first pass would have a count of nearly every cell to keep: to find them again takes less.
+        keep = agree or number > 0
+        tables = parameters.tables(by_stem=is_initial)
+        parameters = parameters.without_counts()  # the tables hold them now: this bounds the memory
+        keys_K, counts_K, jump_counts, fertility_counts = corpus.expect(
+            tables, settings, hmm=not is_initial, agree=agree, keep=keep, before=first_tables, threads=threads
+        )
+        first_tables = None if keep else tables
+        del tables
         if progress:
-            links = int(parameters.lexicon.counts.counts_K.sum()) / ONE / max(1, int(frequency_W[0].sum()))
+            links = int(counts_K.sum()) / _native.ONE / max(1, int(parameters.source_frequency_W.sum()))
             progress(f"pass {number + 1} of {passes} ({'Model 2' if is_initial else 'HMM'}): {links:.3f} links a word")
+        if not is_initial:
+            jump_weights = smoothed_jumps(jump_counts, config.jump_smoothing)
+            fertilities = [
+                smoothed_fertilities(counts / _native.ONE, config.fertility_smoothing) for counts in fertility_counts
+            ]
+            parameters = replace(parameters, jump_weights=jump_weights, fertilities=np.stack(fertilities))
+        parameters = replace(parameters, keys_K=keys_K, counts_K=counts_K)
+        del keys_K, counts_K, fertility_counts
     return AlignmentModel(parameters, config)
 
 
-def _initial_posteriors(
-    parameters: Parameters, batch: Batch, stem_of_word: Ints, own_IJB: Floats, config: AlignerConfig
-) -> tuple[Floats, Floats]:
-    """Model 2's, of both directions, both (I, J, B)."""
-    forward_IJB, backward_IJB = parameters.lexicon.probabilities(batch, stem_of_word, own_IJB, config, stems_only=True)
-    empty_JB, empty_IB = parameters.lexicon.empty_probabilities(batch)
-    lengths = batch.source_lengths_B, batch.target_lengths_B
-    settings = config.diagonal_tension, config.empty_probability
-    return (
-        model2.posteriors(forward_IJB, empty_JB, *lengths, *settings),
-        model2.posteriors(backward_IJB.swapaxes(0, 1), empty_IB, *lengths[::-1], *settings).swapaxes(0, 1),
+def _numbered(
+    pairs: Iterable[tuple[Sequence[str], Sequence[str]]], max_words: int
+) -> tuple[_native.Corpus, Parameters]:
+    """The corpus as numbers, and parameters that know its words and no more."""
+    encoder = Encoder(Vocabulary([]))  # numbers words in the order of their appearance
+    words, offsets = (array("i"), array("i")), (array("q", [0]), array("q", [0]))
+    for pair in pairs:
+        if min(map(len, pair)) > 0 and max(map(len, pair)) <= max_words:
+            for side in range(2):
+                words[side].extend(map(encoder.__getitem__, pair[side]))
+                offsets[side].append(len(words[side]))
+    vocabulary = Vocabulary(encoder.new_words)
+    number_of_new = np.array([vocabulary.number(word) for word in encoder.new_words], np.int32)
+    del encoder
+    source_words, target_words = (number_of_new[np.frombuffer(side, np.int32)] for side in words)
+    corpus = _native.Corpus(
+        source_words=source_words,
+        source_offsets=np.frombuffer(offsets[0], np.int64),
+        target_words=target_words,
+        target_offsets=np.frombuffer(offsets[1], np.int64),
+        stem_of_word=vocabulary.stem_of_word_W.astype(np.int32),
     )
-
-
-class _Expected:
-    """The expected counts of one pass over the corpus."""
-
-    def __init__(self, words: int) -> None:
-        self.links: list[PairCounts] = []
-        self.jumps = [np.zeros(2 * MAX_JUMP + 1), np.zeros(2 * MAX_JUMP + 1)]
-        self.fertilities_WF = [np.zeros((words, F)), np.zeros((words, F))]  # in units of 1 / ONE
-
-    def add_links(self, batch: Batch, count_IJB: NDArray[np.uint16]) -> None:
-        count_N = np.bincount(batch.pair_IJB.ravel(), count_IJB.ravel(), minlength=len(batch.source_N))
-        kept = count_N > 0
-        self.links.append(PairCounts(key(batch.source_N[kept], batch.target_N[kept]), count_N[kept].astype(np.int64)))
-        if sum(len(part.keys_K) for part in self.links[1:]) > PENDING_COUNTS:
-            self.links = [PairCounts.added_up(self.links)]
-
-    def add_ways(self, batch: Batch, *both: Posteriors) -> None:
-        for way, (directed, found) in enumerate(zip((batch, batch.reversed()), both, strict=True)):
-            self.jumps[way] += found.jump_counts
-            distribution_SBF = np.rint(fertility_distribution(found.states_STB) * ONE)
-            is_word_SB = np.arange(len(directed.source_IB))[:, None] < directed.source_lengths_B
-            np.add.at(self.fertilities_WF[way], directed.source_IB[is_word_SB], distribution_SBF[is_word_SB])
-
-    def parameters(self, before: Parameters, config: AlignerConfig, *, with_ways: bool) -> Parameters:
-        counts = PairCounts.added_up([NO_COUNTS, *self.links])
-        lexicon = Lexicon(
-            before.lexicon.vocabulary, before.lexicon.source_frequency_W, before.lexicon.target_frequency_W, counts
-        )
-        if not with_ways:
-            return Parameters(lexicon, before.jump_weights, None)
-        # Two decimals: jumps are the one sum of real numbers, and what lies beyond may differ between processors.
-        jumps = [np.round(counts, 2) + config.jump_smoothing for counts in self.jumps]
-        fertilities = [smoothed_fertilities(counts / ONE, config.fertility_smoothing) for counts in self.fertilities_WF]
-        return Parameters(lexicon, (jumps[0], jumps[1]), (fertilities[0], fertilities[1]))
+    source_frequency_W, target_frequency_W = (
+        np.bincount(side, minlength=len(vocabulary.words)) for side in (source_words, target_words)
+    )
+    return corpus, Parameters(vocabulary, source_frequency_W, target_frequency_W)

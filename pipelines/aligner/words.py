@@ -45,23 +45,40 @@ class Vocabulary:
         self._stem_numbers = {prefix: number for number, prefix in enumerate(self.stems)}
         self.stem_of_word_W = np.array([self._stem_numbers[stem(word)] for word in self.words], np.int64)
 
-    def encode(self, sentences: Sequence[Sequence[str]]) -> tuple[list[list[int]], NDArray[np.int64]]:
+    def number(self, normalised_word: str) -> int | None:
+        return self._word_numbers.get(normalised_word)
+
+    def stem_number(self, prefix: str) -> int | None:
+        return self._stem_numbers.get(prefix)
+
+    def encode(self, sentences: Iterable[Sequence[str]]) -> tuple[list[list[int]], NDArray[np.int64]]:
         """The numbers of each sentence's words, and the stem number of every word number, new ones included."""
-        new_words: dict[str, int] = {}
-        encoded = [
-            [
-                self._word_numbers.get(word, -1)
-                if word in self._word_numbers
-                else len(self.words) + new_words.setdefault(word, len(new_words))
-                for word in map(normalise, sentence)
-            ]
-            for sentence in sentences
-        ]
+        encoder = Encoder(self)
+        return [[*map(encoder.__getitem__, sentence)] for sentence in sentences], encoder.stem_of_word()
+
+
+class Encoder(dict[str, int]):
+    """Word as written → number, for one batch of sentences: looked up once for each way in which a word is written."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.vocabulary = vocabulary
+        self.new_words: dict[str, int] = {}
+
+    def __missing__(self, word: str) -> int:
+        normalised = normalise(word)
+        number = self.vocabulary.number(normalised)
+        if number is None:
+            number = len(self.vocabulary.words) + self.new_words.setdefault(normalised, len(self.new_words))
+        self[word] = number
+        return number
+
+    def stem_of_word(self) -> NDArray[np.int64]:
+        """The stem number of every word number, new ones included."""
         new_stems: dict[str, int] = {}
-        stem_of_new = [
-            self._stem_numbers[prefix]
-            if prefix in self._stem_numbers
-            else len(self.stems) + new_stems.setdefault(prefix, len(new_stems))
-            for prefix in map(stem, new_words)
-        ]
-        return encoded, np.append(self.stem_of_word_W, np.array(stem_of_new, np.int64))
+        stem_of_new = []
+        for prefix in map(stem, self.new_words):
+            number = self.vocabulary.stem_number(prefix)
+            if number is None:
+                number = len(self.vocabulary.stems) + new_stems.setdefault(prefix, len(new_stems))
+            stem_of_new.append(number)
+        return np.append(self.vocabulary.stem_of_word_W, np.array(stem_of_new, np.int64))

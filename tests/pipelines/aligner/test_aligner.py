@@ -104,8 +104,8 @@ def test_training_again_in_another_order_gives_the_same_bytes(model: AlignmentMo
 def test_training_in_other_batches_and_parts_gives_the_same_bytes(
     model: AlignmentModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipelines.aligner.batches.BATCH_CELLS", 30)
-    monkeypatch.setattr("pipelines.aligner.training.PENDING_COUNTS", 5)
+    monkeypatch.setattr("pipelines.aligner.reference.batches.BATCH_CELLS", 30)
+    monkeypatch.setattr("pipelines.aligner.reference.training.PENDING_COUNTS", 5)
     assert saved(train(CORPUS, AlignerConfig())) == saved(model)
 
 

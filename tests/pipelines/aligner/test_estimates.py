@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.aligner import model2
-from pipelines.aligner.batches import batch_positions, key, make_batch
 from pipelines.aligner.config import AlignerConfig
-from pipelines.aligner.fertility import F, fertility_distribution, reweighted, smoothed_fertilities
-from pipelines.aligner.hmm import Posteriors
-from pipelines.aligner.lexicon import ONE, Lexicon, PairCounts
+from pipelines.aligner.estimates import smoothed_fertilities
+from pipelines.aligner.reference import model2
+from pipelines.aligner.reference.batches import batch_positions, key, make_batch
+from pipelines.aligner.reference.fertility import F, fertility_distribution, reweighted
+from pipelines.aligner.reference.hmm import Posteriors
+from pipelines.aligner.reference.lexicon import ONE, Lexicon, PairCounts
 from pipelines.aligner.words import Vocabulary
 
 CONFIG = AlignerConfig(backoff=8.0, identical=0.25)

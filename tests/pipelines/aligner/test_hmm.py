@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pipelines.aligner.hmm import MAX_JUMP, posteriors
+from pipelines.aligner.reference.hmm import MAX_JUMP, posteriors
 
 EMPTY = 0.1
 

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.aligner.batches import Batch, Ints, key, key_parts
 from pipelines.aligner.config import AlignerConfig
+from pipelines.aligner.reference.batches import Batch, Ints, key, key_parts
 from pipelines.aligner.words import Vocabulary
 
 Floats = NDArray[np.float64]
@@ -21,6 +21,9 @@ Floats = NDArray[np.float64]
 ONE = 65535
 """Expected counts are whole numbers, in units of 1 / ONE: their sums are exact, so the order of the corpus, the size of
 batches and the last bit of a processor's arithmetic leave no trace in them, and the count of one cell fits 16 bits."""
+
+LEAST = 33
+"""Once both directions agree, a cell that would add less (0.0005) adds nothing: most would, and tables stay small."""
 
 
 class PairCounts(NamedTuple):

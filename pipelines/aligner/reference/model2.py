@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pipelines.aligner.hmm import Floats, Ints
+from pipelines.aligner.reference.hmm import Floats, Ints
 
 
 def posteriors(

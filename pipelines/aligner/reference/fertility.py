@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.aligner.hmm import Floats, Ints, Posteriors
+from pipelines.aligner.reference.hmm import Floats, Ints, Posteriors
 
 F = 11
 
@@ -24,18 +24,6 @@ def fertility_distribution(states_STB: Floats) -> Floats:
         distribution_FSB[1:] += one_more_FSB[:-1]
         distribution_FSB[-1] += one_more_FSB[-1]
     return np.maximum(np.moveaxis(distribution_FSB, 0, -1), 0.0)
-
-
-def smoothed_fertilities(counts_WF: Floats, smoothing: float) -> NDArray[np.float32]:
-    """p(fertility | word) (W + 1, F) from expected counts: `smoothing` counts of all words' distribution are added.
-
-    The last row, of words that are not known, is that distribution.
-    """
-    all_words_F = counts_WF.sum(axis=0) + 0.5
-    all_words_F /= all_words_F.sum()
-    counts_WF = np.vstack([counts_WF, np.zeros((1, F))])
-    fertilities_WF = (counts_WF + smoothing * all_words_F) / (counts_WF.sum(axis=1, keepdims=True) + smoothing)
-    return np.asarray(fertilities_WF, np.float32)
 
 
 def reweighted(posteriors: Posteriors, states_SB: Ints, fertilities_WF: NDArray[np.float32]) -> Posteriors:

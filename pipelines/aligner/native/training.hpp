@@ -1,0 +1,67 @@
+// One pass of expectation-maximisation over a corpus, in both directions at once (Liang et al. 2006).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model.hpp"
+#include "tables.hpp"
+
+namespace aligner {
+
+// The words of one side of a list of sentences, one after another: sentence n is words[offsets[n]]..words[offsets[n + 1]].
+struct Sentences {
+    const int32_t* words;
+    const int64_t* offsets;
+    int length(size_t n) const { return int(offsets[n + 1] - offsets[n]); }
+};
+
+struct Corpus {
+    Sentences source, target;
+    size_t pairs;
+    const int32_t* stem_of_word;
+    std::vector<uint32_t> order;  // in which training takes the pairs: those of equal lengths on end
+    SentencePair pair(size_t n) const {
+        return {
+            source.words + source.offsets[n], target.words + target.offsets[n], source.length(n), target.length(n)};
+    }
+};
+
+// What each cell of a block of sentence pairs added to the counts in the last pass: (distance from the last cell that
+// added something, count), row by row. A distance that 16 bits cannot hold is made of several, with counts of 0.
+using Cells = std::vector<uint16_t>;
+
+constexpr size_t BLOCK = 64;  // sentence pairs
+
+enum class Kind { model2, hmm };
+
+struct Pass {
+    Kind kind;
+    Settings settings;
+    bool agree;                 // the product of both directions is counted, for words; else their mean, for stems
+    bool keep;                  // what each cell added to the counts
+    const Model* before;        // where the last pass was the first and kept nothing: its model, to find it again
+};
+
+constexpr double JUMP_UNIT = 1.0 / (1 << 30);
+
+struct Expected {
+    PairCounts links;                        // of words or of stems
+    int64_t jumps[2][JUMPS] = {};            // in units of JUMP_UNIT
+    std::vector<int64_t> fertilities[2];     // (W, F) each, in units of 1 / ONE; empty after Model 2
+};
+
+// `cells` has one entry for each block of the corpus.
+Expected expect(const Corpus& corpus, const Model& model, const Pass& pass, std::vector<Cells>& cells, int threads);
+
+struct FoundLink {
+    uint32_t pair, source, target;
+    double score;
+};
+
+// Links whose score, the mean of both directions' posteriors, exceeds `min_score`: by pair, source and target.
+// Pairs with an empty or too long side have none.
+std::vector<FoundLink> align(
+    const Corpus& corpus, const Model& model, const Settings& settings, double min_score, int max_words, int threads);
+
+}  // namespace aligner

@@ -1,0 +1,80 @@
+"""Links of sentence pairs, by a trained model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pipelines.aligner.config import AlignerConfig
+from pipelines.aligner.model import AlignmentModel
+from pipelines.aligner.reference import hmm
+from pipelines.aligner.reference.batches import Batch, Ints, batch_positions, make_batch
+from pipelines.aligner.reference.fertility import reweighted
+from pipelines.aligner.reference.hmm import Posteriors
+from pipelines.aligner.reference.lexicon import Floats, Lexicon, PairCounts
+from pipelines.steps.records import Link
+
+Words = Sequence[str]
+
+
+@dataclass(frozen=True)
+class Estimates:
+    """What training estimates. The first of two is for target words given source words, the second the reverse."""
+
+    lexicon: Lexicon
+    jump_weights: tuple[Floats, Floats]  # (2 * MAX_JUMP + 1) each
+    fertilities: tuple[NDArray[np.float32], NDArray[np.float32]] | None  # (W + 1, F) each
+
+
+def posteriors_both_ways(
+    parameters: Estimates, batch: Batch, stem_of_word: Ints, own_IJB: Floats | float, config: AlignerConfig
+) -> tuple[Posteriors, Posteriors]:
+    """Posteriors of the HMM. Shapes of the first: states (I, J, B), empty (J, B); of the second: (J, I, B), (I, B)."""
+    lexicon = parameters.lexicon
+    target_given_source_IJB, source_given_target_IJB = lexicon.probabilities(batch, stem_of_word, own_IJB, config)
+    emissions = target_given_source_IJB, source_given_target_IJB.swapaxes(0, 1)
+    empty_emissions = lexicon.empty_probabilities(batch)
+    both = []
+    for way, directed in enumerate((batch, batch.reversed())):
+        found = hmm.posteriors(
+            emissions[way],
+            empty_emissions[way],
+            directed.source_lengths_B,
+            directed.target_lengths_B,
+            parameters.jump_weights[way],
+            config.empty_probability,
+        )
+        if parameters.fertilities is not None:
+            found = reweighted(found, directed.source_IB, parameters.fertilities[way])
+        both.append(found)
+    return both[0], both[1]
+
+
+def align_batch(model: AlignmentModel, pairs: Sequence[tuple[Words, Words]]) -> list[list[Link]]:
+    """What `AlignmentModel.align_batch` finds."""
+    learnt = model.parameters
+    lexicon = Lexicon(
+        learnt.vocabulary,
+        learnt.source_frequency_W,
+        learnt.target_frequency_W,
+        PairCounts(learnt.keys_K, learnt.counts_K),
+    )
+    jumps, fertilities = learnt.jump_weights, learnt.fertilities
+    estimates = Estimates(lexicon, (jumps[0], jumps[1]), (fertilities[0], fertilities[1]))
+    links: list[list[Link]] = [[] for _ in pairs]
+    encoded, stem_of_word = lexicon.vocabulary.encode([words for pair in pairs for words in pair])
+    encoded_pairs = list(zip(encoded[::2], encoded[1::2], strict=True))
+    lengths = [(len(source), len(target)) for source, target in pairs]
+    for positions in batch_positions(lengths, model.config.max_words):
+        batch = make_batch(encoded_pairs, positions)
+        forward, backward = posteriors_both_ways(estimates, batch, stem_of_word, 0.0, model.config)
+        # Four decimals: what lies beyond may differ between processors.
+        score_IJB = np.round((forward.states_STB + backward.states_STB.swapaxes(0, 1)) / 2.0, 4)
+        score_BIJ = np.moveaxis(score_IJB, -1, 0)
+        found = np.nonzero(score_BIJ > model.config.min_score)
+        for b, i, j, score in zip(*(part.tolist() for part in (*found, score_BIJ[found])), strict=True):
+            links[positions[b]].append(Link(i, j, score))
+    return links
