@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import itertools
 import logging
+import os
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -214,7 +215,8 @@ def train_aligner(group: tuple[str, Iterable[Chunk]], job: Job, config: AlignerC
         corpus = sample_for_training(chunks, job, config.training_pairs)
         logger.info("%s: training the word aligner on %s sentence pairs", pair, f"{len(corpus):,}")
         started = time.monotonic()
-        model = train(corpus, config)
+        # Nothing else of this language pair can run meanwhile, and the number of threads decides no byte.
+        model = train(corpus, config, threads=os.cpu_count() or 1)
         logger.info("%s: trained in %.0f s", pair, time.monotonic() - started)
         with replace_file(path) as stream:
             model.save(stream)

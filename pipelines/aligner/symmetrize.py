@@ -13,8 +13,9 @@ from collections.abc import Callable, Collection, Sequence
 
 import numpy as np
 
-from pipelines.aligner.batches import batch_positions, make_batch
-from pipelines.aligner.model import AlignmentModel, Words, posteriors_both_ways
+from pipelines.aligner.model import AlignmentModel, Words
+from pipelines.aligner.reference.alignment import estimates_of, posteriors_both_ways
+from pipelines.aligner.reference.batches import batch_positions, make_batch
 from pipelines.steps.records import Link
 
 LinkSet = set[tuple[int, int]]
@@ -104,15 +105,17 @@ def directed_links(model: AlignmentModel, pairs: Sequence[tuple[Words, Words]]) 
     """`forward` and `backward` links of each pair; none for an empty side, or for one of more than `max_words`.
 
     A word is linked to the most probable word of the other side, to the first of several, unless to have no partner is
-    more probable than that. The score is that of `align`: the mean of both directions' posteriors.
+    more probable than that. The score is that of `align`: the mean of both directions' posteriors. The reference does
+    it, a tenth as fast as `align_batch`: the compiled part knows only the mean.
     """
     directed: list[tuple[list[Link], list[Link]]] = [([], []) for _ in pairs]
-    encoded, stem_of_word = model.parameters.lexicon.vocabulary.encode([words for pair in pairs for words in pair])
+    estimates = estimates_of(model)
+    encoded, stem_of_word = estimates.lexicon.vocabulary.encode([words for pair in pairs for words in pair])
     encoded_pairs = list(zip(encoded[::2], encoded[1::2], strict=True))
     lengths = [(len(source), len(target)) for source, target in pairs]
     for positions in batch_positions(lengths, model.config.max_words):
         batch = make_batch(encoded_pairs, positions)
-        both = posteriors_both_ways(model.parameters, batch, stem_of_word, 0.0, model.config)
+        both = posteriors_both_ways(estimates, batch, stem_of_word, 0.0, model.config)
         # Four decimals: what lies beyond may differ between processors.
         mean_IJB = np.round((both[0].states_STB + both[1].states_STB.swapaxes(0, 1)) / 2.0, 4)
         for way, found in enumerate(both):

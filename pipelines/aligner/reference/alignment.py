@@ -53,8 +53,7 @@ def posteriors_both_ways(
     return both[0], both[1]
 
 
-def align_batch(model: AlignmentModel, pairs: Sequence[tuple[Words, Words]]) -> list[list[Link]]:
-    """What `AlignmentModel.align_batch` finds."""
+def estimates_of(model: AlignmentModel) -> Estimates:
     learnt = model.parameters
     lexicon = Lexicon(
         learnt.vocabulary,
@@ -63,9 +62,14 @@ def align_batch(model: AlignmentModel, pairs: Sequence[tuple[Words, Words]]) -> 
         PairCounts(learnt.keys_K, learnt.counts_K),
     )
     jumps, fertilities = learnt.jump_weights, learnt.fertilities
-    estimates = Estimates(lexicon, (jumps[0], jumps[1]), (fertilities[0], fertilities[1]))
+    return Estimates(lexicon, (jumps[0], jumps[1]), (fertilities[0], fertilities[1]))
+
+
+def align_batch(model: AlignmentModel, pairs: Sequence[tuple[Words, Words]]) -> list[list[Link]]:
+    """What `AlignmentModel.align_batch` finds."""
+    estimates = estimates_of(model)
     links: list[list[Link]] = [[] for _ in pairs]
-    encoded, stem_of_word = lexicon.vocabulary.encode([words for pair in pairs for words in pair])
+    encoded, stem_of_word = estimates.lexicon.vocabulary.encode([words for pair in pairs for words in pair])
     encoded_pairs = list(zip(encoded[::2], encoded[1::2], strict=True))
     lengths = [(len(source), len(target)) for source, target in pairs]
     for positions in batch_positions(lengths, model.config.max_words):
