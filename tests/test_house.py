@@ -108,22 +108,29 @@ def wheel(dist: Path) -> dict[str, bytes]:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
+NATIVE = "pipelines/aligner/native/"
+
+
 def test_wheel_holds_every_module_and_all_package_data_and_nothing_else(wheel: dict[str, bytes]) -> None:
     found = {name for name in wheel if ".dist-info/" not in name}
+    compiled = {name for name in found if name.endswith((".so", ".pyd"))}
+    assert [name.partition(".")[0] for name in compiled] == ["pipelines/aligner/_native"]
     expected = {
         str(path.relative_to(ROOT))
         for package in PACKAGES
         for path in (ROOT / package).rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and "__pycache__" not in path.parts and path.suffix not in (".so", ".pyd")
     }
-    assert found == expected
+    assert found - compiled == {name for name in expected if not name.startswith(NATIVE)}
 
 
 def test_sdist_is_complete_and_has_no_tests(dist: Path, wheel: dict[str, bytes]) -> None:
     (path,) = dist.glob("polyspan-*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {name for name in wheel if ".dist-info/" not in name} <= names
+    assert {name for name in wheel if ".dist-info/" not in name and not name.endswith((".so", ".pyd"))} <= names
+    assert {str(path.relative_to(ROOT)) for path in (ROOT / NATIVE).iterdir()} <= names
+    assert not [name for name in names if name.endswith((".so", ".pyd"))]
     assert {"setup.py", "pyproject.toml", "constraints.txt", "LICENSE"} <= names
     assert not [name for name in names if name.startswith(("tests", "benchmarks"))]
 
