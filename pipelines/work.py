@@ -9,6 +9,7 @@ holds the corpus in memory, not even the one in process.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,8 +62,13 @@ def open_file(path: str) -> BinaryIO:
 
 @contextmanager
 def replace_file(path: str) -> Iterator[BinaryIO]:
-    """Writes under a temporary name and renames: nobody ever sees half a file under `path`."""
-    temporary = f"{path}.partial"
+    """Writes under a temporary name and renames: nobody ever sees half a file under `path`.
+
+    The name is a new one each time, since a runner may have two workers try the same step, and begins with a dot, so
+    that one left behind is no file of a dataset.
+    """
+    folder, name = FileSystems.split(path)
+    temporary = FileSystems.join(folder, f".{name}.{uuid.uuid4().hex}.partial")
     with FileSystems.create(temporary, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
         yield stream
     FileSystems.rename([temporary], [path])
