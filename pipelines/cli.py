@@ -59,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fail(str(error), 2)
     except (InputError, DatasetError) as error:
         fail(str(error), 1)
+    except BrokenPipeError:  # `polyspan-data … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         fail("Stopped. Repeat the command to go on from what is finished.", 130)
 
@@ -153,6 +155,8 @@ def align(arguments: list[str], runner: list[str]) -> None:
         raise ConfigError(f"polyspan-data align runs on this machine: nothing takes {runner[0]!r} after `--`.")
     try:
         command(arguments, runner)
+    except BrokenPipeError:  # `polyspan-data … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         fail("Stopped. Nothing is kept of an unfinished file.", 130)
 
@@ -167,10 +171,7 @@ def align_train(arguments: list[str], _: list[str]) -> None:
 
 def align_apply(arguments: list[str], _: list[str]) -> None:
     config = tyro.cli(word_alignment.AlignApplyConfig, prog="polyspan-data align apply", args=arguments)
-    try:
-        word_alignment.apply(config)
-    except BrokenPipeError:  # `polyspan-data align apply … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    word_alignment.apply(config)
 
 
 def align_score(arguments: list[str], _: list[str]) -> None:
