@@ -35,6 +35,10 @@ class Model:
         self, corpus: Corpus, settings: Settings, *, min_score: float, max_words: int, threads: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
         """How many links each sentence pair has; then of each link the source word, the target word, the score."""
+    def align_directed(
+        self, corpus: Corpus, settings: Settings, *, max_words: int, threads: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32], NDArray[np.float64]]:
+        """As `align`, but with two counts for each pair: target words' links to their partners, then source words'."""
 
 class Corpus:
     """Sentence pairs, and what each of their cells added to the counts of the last pass."""

@@ -93,29 +93,43 @@ class AlignmentModel:
 
     def align_batch(self, pairs: Sequence[tuple[Words, Words]], *, threads: int = 1) -> list[list[Link]]:
         """`align` of each pair, faster: give it a thousand or more at once."""
+        found = self.parameters.word_tables.align(
+            self._encoded(pairs),
+            native_settings(self.config),
+            min_score=self.config.min_score,
+            max_words=self.config.max_words,
+            threads=threads,
+        )
+        return _link_lists(*found)
+
+    def directed_links(
+        self, pairs: Sequence[tuple[Words, Words]], *, threads: int = 1
+    ) -> list[tuple[list[Link], list[Link]]]:
+        """Of each pair the links of target words, then of source words, each to its most probable partner.
+
+        A word has the first of several such partners, and none unless that is more probable than to have none. Scores
+        and the pairs without links are those of `align`. Links are by the word whose partner they give.
+        """
+        found = self.parameters.word_tables.align_directed(
+            self._encoded(pairs), native_settings(self.config), max_words=self.config.max_words, threads=threads
+        )
+        lists = _link_lists(*found)
+        return list(zip(lists[::2], lists[1::2], strict=True))
+
+    def _encoded(self, pairs: Sequence[tuple[Words, Words]]) -> _native.Corpus:
         encoder = Encoder(self.parameters.vocabulary)
         numbers, offsets = [], []
         for side in range(2):
             words = [pair[side] for pair in pairs]
             numbers.append(np.fromiter(map(encoder.__getitem__, chain.from_iterable(words)), np.int32))
             offsets.append(np.cumsum([0, *map(len, words)], dtype=np.int64))
-        corpus = _native.Corpus(
+        return _native.Corpus(
             source_words=numbers[0],
             source_offsets=offsets[0],
             target_words=numbers[1],
             target_offsets=offsets[1],
             stem_of_word=encoder.stem_of_word().astype(np.int32),
         )
-        counts, source, target, scores = self.parameters.word_tables.align(
-            corpus,
-            native_settings(self.config),
-            min_score=self.config.min_score,
-            max_words=self.config.max_words,
-            threads=threads,
-        )
-        links = list(map(Link, source.tolist(), target.tolist(), scores.tolist()))
-        ends = np.cumsum(counts).tolist()
-        return [links[end - count : end] for count, end in zip(counts.tolist(), ends, strict=True)]
 
     def save(self, file: str | BinaryIO) -> None:
         """Writes to a path or a binary file object. The same model always gives the same bytes."""
@@ -171,6 +185,14 @@ class AlignmentModel:
 
     def _settings(self) -> dict[str, Any]:
         return asdict(replace(self.config, model=""))
+
+
+def _link_lists(
+    counts: Ints, source: NDArray[np.int32], target: NDArray[np.int32], scores: NDArray[np.float64]
+) -> list[list[Link]]:
+    links = list(map(Link, source.tolist(), target.tolist(), scores.tolist()))
+    ends = np.cumsum(counts).tolist()
+    return [links[end - count : end] for count, end in zip(counts.tolist(), ends, strict=True)]
 
 
 _ARRAY_TYPES = {

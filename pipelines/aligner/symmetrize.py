@@ -11,11 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Sequence
 
-import numpy as np
-
 from pipelines.aligner.model import AlignmentModel, Words
-from pipelines.aligner.reference.alignment import estimates_of, posteriors_both_ways
-from pipelines.aligner.reference.batches import batch_positions, make_batch
 from pipelines.steps.records import Link
 
 LinkSet = set[tuple[int, int]]
@@ -94,37 +90,8 @@ def align_symmetrized(
     """`model.align_batch` by another rule than its threshold; scores are the same."""
     rule = SYMMETRIZATIONS[symmetrization]
     found = []
-    for forward, backward in directed_links(model, pairs):
+    for forward, backward in model.directed_links(pairs):
         score = {(link.source, link.target): link.score for link in (*forward, *backward)}
         both = [{(link.source, link.target) for link in links} for links in (forward, backward)]
         found.append([Link(*link, score[link]) for link in sorted(rule(*both))])
     return found
-
-
-def directed_links(model: AlignmentModel, pairs: Sequence[tuple[Words, Words]]) -> list[tuple[list[Link], list[Link]]]:
-    """`forward` and `backward` links of each pair; none for an empty side, or for one of more than `max_words`.
-
-    A word is linked to the most probable word of the other side, to the first of several, unless to have no partner is
-    more probable than that. The score is that of `align`: the mean of both directions' posteriors. The reference does
-    it, a tenth as fast as `align_batch`: the compiled part knows only the mean.
-    """
-    directed: list[tuple[list[Link], list[Link]]] = [([], []) for _ in pairs]
-    estimates = estimates_of(model)
-    encoded, stem_of_word = estimates.lexicon.vocabulary.encode([words for pair in pairs for words in pair])
-    encoded_pairs = list(zip(encoded[::2], encoded[1::2], strict=True))
-    lengths = [(len(source), len(target)) for source, target in pairs]
-    for positions in batch_positions(lengths, model.config.max_words):
-        batch = make_batch(encoded_pairs, positions)
-        both = posteriors_both_ways(estimates, batch, stem_of_word, 0.0, model.config)
-        # Four decimals: what lies beyond may differ between processors.
-        mean_IJB = np.round((both[0].states_STB + both[1].states_STB.swapaxes(0, 1)) / 2.0, 4)
-        for way, found in enumerate(both):
-            states_STB = np.round(found.states_STB, 4)
-            partner_TB = states_STB.argmax(axis=0)
-            is_linked_TB = states_STB.max(axis=0) > np.round(found.empty_TB, 4)
-            for b, position in enumerate(positions):
-                for word in np.nonzero(is_linked_TB[: lengths[position][1 - way], b])[0].tolist():
-                    partner = int(partner_TB[word, b])
-                    i, j = (word, partner) if way else (partner, word)
-                    directed[position][way].append(Link(i, j, float(mean_IJB[i, j, b])))
-    return directed

@@ -100,7 +100,8 @@ struct PyModel : Model {
         set_stems(of_stems.keys.data(), of_stems.counts.data(), of_stems.keys.size());
     }
 
-    py::tuple links_of(const struct PyCorpus& corpus, const Settings& settings, double min_score, int max_words, int threads) const;
+    py::tuple align_(const struct PyCorpus& corpus, const Settings& settings, double min_score, int max_words, int threads) const;
+    py::tuple align_directed_(const struct PyCorpus& corpus, const Settings& settings, int max_words, int threads) const;
 
 private:
     void count_side(Side& side, const int64_t* frequency, const int64_t* stem_of) {
@@ -197,17 +198,12 @@ private:
     }
 };
 
-py::tuple PyModel::links_of(const PyCorpus& corpus, const Settings& settings, double min_score, int max_words, int threads) const {
-    std::vector<FoundLink> links;
-    {
-        py::gil_scoped_release release;
-        links = align(corpus, *this, settings, min_score, max_words, threads);
-    }
-    std::vector<int64_t> counts(corpus.pairs, 0);
+py::tuple to_arrays(const std::vector<FoundLink>& links, size_t lists) {
+    std::vector<int64_t> counts(lists, 0);
     std::vector<int32_t> sources(links.size()), targets(links.size());
     std::vector<double> scores(links.size());
     for (size_t n = 0; n < links.size(); ++n) {
-        ++counts[links[n].pair];
+        ++counts[links[n].list];
         sources[n] = int32_t(links[n].source);
         targets[n] = int32_t(links[n].target);
         scores[n] = links[n].score;
@@ -215,6 +211,24 @@ py::tuple PyModel::links_of(const PyCorpus& corpus, const Settings& settings, do
     return py::make_tuple(
         to_array(std::move(counts)), to_array(std::move(sources)), to_array(std::move(targets)),
         to_array(std::move(scores)));
+}
+
+py::tuple PyModel::align_(const PyCorpus& corpus, const Settings& settings, double min_score, int max_words, int threads) const {
+    std::vector<FoundLink> links;
+    {
+        py::gil_scoped_release release;
+        links = align(corpus, *this, settings, min_score, max_words, threads);
+    }
+    return to_arrays(links, corpus.pairs);
+}
+
+py::tuple PyModel::align_directed_(const PyCorpus& corpus, const Settings& settings, int max_words, int threads) const {
+    std::vector<FoundLink> links;
+    {
+        py::gil_scoped_release release;
+        links = align_directed(corpus, *this, settings, max_words, threads);
+    }
+    return to_arrays(links, 2 * corpus.pairs);
 }
 
 }  // namespace
@@ -237,9 +251,11 @@ PYBIND11_MODULE(_native, module) {
              py::kw_only(), py::arg("stem_of_word"), py::arg("stems"), py::arg("source_frequency"),
              py::arg("target_frequency"), py::arg("keys"), py::arg("counts"), py::arg("by_stem"), py::arg("jumps"),
              py::arg("fertilities"))
-        .def("align", &PyModel::links_of, py::arg("corpus"), py::arg("settings"), py::kw_only(), py::arg("min_score"), py::arg("max_words"),
+        .def("align", &PyModel::align_, py::arg("corpus"), py::arg("settings"), py::kw_only(), py::arg("min_score"), py::arg("max_words"),
              py::arg("threads"),
-             "Links: how many each sentence pair has; then of each link the source word, the target word, the score.");
+             "Links: how many each sentence pair has; then of each link the source word, the target word, the score.")
+        .def("align_directed", &PyModel::align_directed_, py::arg("corpus"), py::arg("settings"), py::kw_only(), py::arg("max_words"),
+             py::arg("threads"), "Each word's most probable partner, as `align` gives links: forward, then backward of each pair.");
     py::class_<PyCorpus>(module, "Corpus")
         .def(py::init<Array<int32_t>, Array<int64_t>, Array<int32_t>, Array<int64_t>, Array<int32_t>>(), py::kw_only(),
              py::arg("source_words"), py::arg("source_offsets"), py::arg("target_words"), py::arg("target_offsets"),

@@ -64,6 +64,30 @@ private:
 
 void add(int64_t& sum, int64_t count) { __atomic_fetch_add(&sum, count, __ATOMIC_RELAXED); }
 
+// What lies beyond may differ between processors.
+double four_decimals(double value) { return std::rint(value * 1e4) / 1e4; }
+
+// The links that find(work, n, links) adds for each sentence pair n, in the order of the pairs.
+template <typename Find>
+std::vector<FoundLink> links_of_all(
+    const Corpus& corpus, const Model& model, const Settings& settings, int max_words, int threads, Find find) {
+    std::vector<std::vector<FoundLink>> found(blocks_of(corpus));
+    for_each_block(found.size(), threads, [&] {
+        return [&, work = Workspace()](size_t block) mutable {
+            for (size_t n = block * BLOCK; n < std::min(corpus.pairs, (block + 1) * BLOCK); ++n) {
+                const SentencePair pair = corpus.pair(n);
+                if (std::min(pair.I, pair.J) == 0 || std::max(pair.I, pair.J) > max_words) continue;
+                work.own.assign(size_t(pair.I) * pair.J, 0.0);
+                hmm_posteriors(work, model, settings, pair, corpus.stem_of_word, false);
+                find(work, n, found[block]);
+            }
+        };
+    });
+    std::vector<FoundLink> links;
+    for (const std::vector<FoundLink>& part : found) links.insert(links.end(), part.begin(), part.end());
+    return links;
+}
+
 }  // namespace
 
 Expected expect(const Corpus& corpus, const Model& model, const Pass& pass, std::vector<Cells>& cells, int threads) {
@@ -132,29 +156,38 @@ Expected expect(const Corpus& corpus, const Model& model, const Pass& pass, std:
 
 std::vector<FoundLink> align(
     const Corpus& corpus, const Model& model, const Settings& settings, double min_score, int max_words, int threads) {
-    std::vector<std::vector<FoundLink>> found(blocks_of(corpus));
-    for_each_block(found.size(), threads, [&] {
-        return [&, work = Workspace()](size_t block) mutable {
-            for (size_t n = block * BLOCK; n < std::min(corpus.pairs, (block + 1) * BLOCK); ++n) {
-                const SentencePair pair = corpus.pair(n);
-                if (std::min(pair.I, pair.J) == 0 || std::max(pair.I, pair.J) > max_words) continue;
-                work.own.assign(size_t(pair.I) * pair.J, 0.0);
-                hmm_posteriors(work, model, settings, pair, corpus.stem_of_word, false);
-                for (int i = 0; i < pair.I; ++i) {
-                    for (int j = 0; j < pair.J; ++j) {
-                        // Four decimals: what lies beyond may differ between processors.
-                        const double mean = (work.forward.at(i, j) + work.backward.at(j, i)) / 2.0;
-                        if (!(mean > min_score - 1e-4)) continue;
-                        const double score = std::rint(mean * 1e4) / 1e4;
-                        if (score > min_score) found[block].push_back({uint32_t(n), uint32_t(i), uint32_t(j), score});
-                    }
-                }
+    return links_of_all(corpus, model, settings, max_words, threads, [&](const Workspace& work, size_t n, std::vector<FoundLink>& links) {
+        for (int i = 0; i < work.forward.S; ++i) {
+            for (int j = 0; j < work.forward.T; ++j) {
+                const double mean = (work.forward.at(i, j) + work.backward.at(j, i)) / 2.0;
+                if (!(mean > min_score - 1e-4)) continue;
+                const double score = four_decimals(mean);
+                if (score > min_score) links.push_back({uint32_t(n), uint32_t(i), uint32_t(j), score});
             }
-        };
+        }
     });
-    std::vector<FoundLink> links;
-    for (const std::vector<FoundLink>& part : found) links.insert(links.end(), part.begin(), part.end());
-    return links;
+}
+
+std::vector<FoundLink> align_directed(
+    const Corpus& corpus, const Model& model, const Settings& settings, int max_words, int threads) {
+    return links_of_all(corpus, model, settings, max_words, threads, [&](const Workspace& work, size_t n, std::vector<FoundLink>& links) {
+        for (int way = 0; way < 2; ++way) {
+            const Posteriors &found = way == 0 ? work.forward : work.backward, &other = way == 0 ? work.backward : work.forward;
+            for (int t = 0; t < found.T; ++t) {
+                int partner = -1;
+                double most = four_decimals(found.empty[t]);
+                for (int s = 0; s < found.S; ++s) {
+                    if (!(found.at(s, t) > most)) continue;
+                    const double posterior = four_decimals(found.at(s, t));
+                    if (posterior > most) most = posterior, partner = s;
+                }
+                if (partner < 0) continue;
+                const double score = four_decimals((found.at(partner, t) + other.at(t, partner)) / 2.0);
+                const uint32_t source = uint32_t(way == 0 ? partner : t), target = uint32_t(way == 0 ? t : partner);
+                links.push_back({uint32_t(2 * n + way), source, target, score});
+            }
+        }
+    });
 }
 
 }  // namespace aligner

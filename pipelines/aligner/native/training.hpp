@@ -55,13 +55,18 @@ struct Expected {
 Expected expect(const Corpus& corpus, const Model& model, const Pass& pass, std::vector<Cells>& cells, int threads);
 
 struct FoundLink {
-    uint32_t pair, source, target;
-    double score;
+    uint32_t list, source, target;  // the list is that of a sentence pair, or of one of its directions
+    double score;                   // the mean of both directions' posteriors
 };
 
-// Links whose score, the mean of both directions' posteriors, exceeds `min_score`: by pair, source and target.
+// Links whose score exceeds `min_score`: by pair, source and target; the list is the pair's number.
 // Pairs with an empty or too long side have none.
 std::vector<FoundLink> align(
     const Corpus& corpus, const Model& model, const Settings& settings, double min_score, int max_words, int threads);
+
+// Of each word the most probable partner in the other sentence, the first of several, unless to have none is as
+// probable: lists 2 * pair for target words, 2 * pair + 1 for source words, both by that word.
+std::vector<FoundLink> align_directed(
+    const Corpus& corpus, const Model& model, const Settings& settings, int max_words, int threads);
 
 }  // namespace aligner

@@ -9,7 +9,7 @@ Both give equal models and equal links: counts are whole numbers, and what is re
 expected jumps are summed in another order, and they are rounded. Nothing but tests and benchmarks imports this.
 """
 
-from pipelines.aligner.reference.alignment import align_batch
+from pipelines.aligner.reference.alignment import align_batch, directed_links
 from pipelines.aligner.reference.training import train
 
-__all__ = ["align_batch", "train"]
+__all__ = ["align_batch", "directed_links", "train"]

@@ -82,3 +82,27 @@ def align_batch(model: AlignmentModel, pairs: Sequence[tuple[Words, Words]]) -> 
         for b, i, j, score in zip(*(part.tolist() for part in (*found, score_BIJ[found])), strict=True):
             links[positions[b]].append(Link(i, j, score))
     return links
+
+
+def directed_links(model: AlignmentModel, pairs: Sequence[tuple[Words, Words]]) -> list[tuple[list[Link], list[Link]]]:
+    """What `AlignmentModel.directed_links` finds."""
+    directed: list[tuple[list[Link], list[Link]]] = [([], []) for _ in pairs]
+    estimates = estimates_of(model)
+    encoded, stem_of_word = estimates.lexicon.vocabulary.encode([words for pair in pairs for words in pair])
+    encoded_pairs = list(zip(encoded[::2], encoded[1::2], strict=True))
+    lengths = [(len(source), len(target)) for source, target in pairs]
+    for positions in batch_positions(lengths, model.config.max_words):
+        batch = make_batch(encoded_pairs, positions)
+        both = posteriors_both_ways(estimates, batch, stem_of_word, 0.0, model.config)
+        # Four decimals: what lies beyond may differ between processors.
+        mean_IJB = np.round((both[0].states_STB + both[1].states_STB.swapaxes(0, 1)) / 2.0, 4)
+        for way, found in enumerate(both):
+            states_STB = np.round(found.states_STB, 4)
+            partner_TB = states_STB.argmax(axis=0)
+            is_linked_TB = states_STB.max(axis=0) > np.round(found.empty_TB, 4)
+            for b, position in enumerate(positions):
+                for word in np.nonzero(is_linked_TB[: lengths[position][1 - way], b])[0].tolist():
+                    partner = int(partner_TB[word, b])
+                    i, j = (word, partner) if way else (partner, word)
+                    directed[position][way].append(Link(i, j, float(mean_IJB[i, j, b])))
+    return directed

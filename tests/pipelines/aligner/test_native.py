@@ -73,6 +73,7 @@ def test_equal_models_and_equal_links(pairs: Pairs, config: AlignerConfig) -> No
     assert saved(model) == saved(reference.train(pairs, config))
     unknown = [([*source, "neu"], ["neu", "12", *target]) for source, target in pairs]
     assert model.align_batch(pairs + unknown) == reference.align_batch(model, pairs + unknown)
+    assert model.directed_links(pairs + unknown) == reference.directed_links(model, pairs + unknown)
 
 
 def test_equal_models_and_equal_links_of_long_sentences() -> None:
@@ -82,6 +83,7 @@ def test_equal_models_and_equal_links_of_long_sentences() -> None:
     model = train(pairs, config)
     assert saved(model) == saved(reference.train(pairs, config))
     assert model.align_batch(pairs) == reference.align_batch(model, pairs)
+    assert model.directed_links(pairs) == reference.directed_links(model, pairs)
 
 
 def test_neither_threads_nor_order_change_a_byte() -> None:
@@ -90,6 +92,7 @@ def test_neither_threads_nor_order_change_a_byte() -> None:
     model = train(pairs, AlignerConfig())
     assert saved(model) == saved(train(pairs, AlignerConfig(), threads=4)) == saved(train(shuffled, AlignerConfig()))
     assert model.align_batch(pairs, threads=4) == model.align_batch(pairs)
+    assert model.directed_links(pairs, threads=4) == model.directed_links(pairs)
 
 
 def test_a_side_of_ten_thousand_words_is_refused_by_max_words_or_linked() -> None:

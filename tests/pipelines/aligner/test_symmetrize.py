@@ -10,7 +10,6 @@ from pipelines.aligner import AlignerConfig, AlignmentModel, train
 from pipelines.aligner.symmetrize import (
     SYMMETRIZATIONS,
     align_symmetrized,
-    directed_links,
     grow_diag_final_and,
     intersect,
     union,
@@ -100,7 +99,7 @@ def model() -> AlignmentModel:
 
 
 def test_directed_links_give_each_word_at_most_one_partner(model: AlignmentModel) -> None:
-    forward, backward = directed_links(model, [(["a", "b", "c"], ["x", "y"])])[0]
+    forward, backward = model.directed_links([(["a", "b", "c"], ["x", "y"])])[0]
     assert sorted(link.target for link in forward) == [0, 1]
     assert [link.source for link in backward] == sorted({link.source for link in backward})
     assert {link[:2] for link in forward} >= {(0, 0), (1, 1)}
