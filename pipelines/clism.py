@@ -64,7 +64,7 @@ def build(
 def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     """Makes the dataset and returns its manifest. What cannot work raises `ConfigError` before any worker starts."""
     options = runner_options(runner_arguments, config.workers)
-    pairs = [language_pair(name) for name in config.pair]
+    pairs = list(dict.fromkeys(language_pair(name) for name in config.pair))
     if not pairs:
         raise ConfigError("No language pair. Name one or more, source first: --pair en-vi")
     if not config.bitext:
@@ -83,9 +83,8 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     decides = asdict(config)
     for name in ("output", "overwrite", "workers"):
         del decides[name]
-    work = open_output(
-        config.output, config.overwrite, {"config": decides, "versions": versions, "inputs": sizes(files)}
-    )
+    identity = {"config": decides, "versions": versions, "commit": commit(), "inputs": sizes(files)}
+    work = open_output(config.output, config.overwrite, identity)
     job = Job(work, config.seed, config.rejects_per_reason)
     manifest = Manifest(
         schema=f"{schemas.clism.NAME}/{schemas.clism.VERSION}",

@@ -144,7 +144,7 @@ def test_formats_agree(dataset, tmp_path):
 
 
 def test_many_pairs_in_one_run(tmp_path):
-    manifest = run(replace(config(tmp_path / "many"), pair=("en-ar", "en-hi", "en-vi")))
+    manifest = run(replace(config(tmp_path / "many"), pair=("en-ar", "en-hi", "en-vi", "en-ar")))  # one twice
     assert sorted(manifest.counts) == ["en-ar", "en-hi", "en-vi"]
     by_pair = {name: counts.examples for name, counts in manifest.counts.items()}
     langs = [example.target_lang for example in read_examples(tmp_path / "many")]
