@@ -14,8 +14,7 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.io.filesystems import FileSystems
 
-from pipelines.steps.chunks import Chunk
-from pipelines.transforms import FILES, MASKED, Job
+from pipelines.job import FILES, Job
 from pipelines.work import replace_file
 from schemas.card import dataset_card
 from schemas.manifest import FILE_NAME, InputFile, Manifest, ShardEntry
@@ -31,56 +30,62 @@ class ShardPlan(NamedTuple):
 
 @dataclass
 class WriteDataset(beam.PTransform):
-    """Chunks of examples → the dataset at `output`, described by `manifest` once it knows its shards and counts."""
+    """Keys of finished chunks of examples → the dataset at `output`, described by `manifest` once it knows its shards
+    and counts. The order of the keys is that of the examples."""
 
     output: str
     schema: pa.Schema
     manifest: Manifest
     rows_per_shard: int
+    stage: str  # whose tables are examples and whose ledgers count them
+    ledger_stages: tuple[str, ...]  # whose ledgers, added up, tell what became of every record
     job: Job
 
-    def expand(self, chunks: beam.PCollection[Chunk]) -> beam.PCollection[str]:
+    def expand(self, keys: beam.PCollection[str]) -> beam.PCollection[str]:
         everything = (
-            chunks
-            | beam.Map(lambda chunk: (None, chunk))
+            keys
+            | beam.Map(lambda key: (None, key))
             | "AllChunks" >> beam.GroupByKey()
             | beam.Map(lambda group: sorted(group[1]))
         )
         shards = (
             everything
-            | "Plan" >> beam.FlatMap(plan_shards, self.job, self.rows_per_shard)
+            | "Plan" >> beam.FlatMap(plan_shards, self.stage, self.job, self.rows_per_shard)
             | "Spread" >> beam.Reshuffle()
-            | "Shard" >> beam.Map(write_examples, self.output, self.schema, self.job)
+            | "Shard" >> beam.Map(write_examples, self.output, self.schema, self.stage, self.job)
         )
         return everything | "Manifest" >> beam.Map(
-            write_manifest, beam.pvalue.AsList(shards), self.output, self.manifest, self.job
+            write_manifest, beam.pvalue.AsList(shards), self.output, self.manifest, self.ledger_stages, self.job
         )
 
 
-def plan_shards(chunks: list[Chunk], job: Job, rows_per_shard: int) -> Iterator[ShardPlan]:
+def plan_shards(keys: list[str], stage: str, job: Job, rows_per_shard: int) -> Iterator[ShardPlan]:
     """Whole chunks to shards of about equal size, at most about `rows_per_shard` rows each; one even of no rows."""
-    rows = [sum(counts.examples for counts in job.ledger_of(MASKED, chunk).counts.values()) for chunk in chunks]
+    rows = [sum(counts.examples for counts in job.ledger_of(stage, key).counts.values()) for key in keys]
     count = max(1, -(-sum(rows) // rows_per_shard))
-    keys: list[list[str]] = [[] for _ in range(count)]
+    parts: list[list[str]] = [[] for _ in range(count)]
     before = 0
-    for chunk, chunk_rows in zip(chunks, rows, strict=True):
-        keys[min(count - 1, before * count // max(1, sum(rows)))].append(chunk.key)
-        before += chunk_rows
-    for index, shard_keys in enumerate(keys):
-        yield ShardPlan(index, count, tuple(shard_keys))
+    for key, key_rows in zip(keys, rows, strict=True):
+        parts[min(count - 1, before * count // max(1, sum(rows)))].append(key)
+        before += key_rows
+    for index, part in enumerate(parts):
+        yield ShardPlan(index, count, tuple(part))
 
 
-def write_examples(plan: ShardPlan, output: str, schema: pa.Schema, job: Job) -> ShardEntry:
-    tables = [job.work.table(MASKED, key) for key in plan.keys]
+def write_examples(plan: ShardPlan, output: str, schema: pa.Schema, stage: str, job: Job) -> ShardEntry:
+    tables = [job.work.table(stage, key) for key in plan.keys]
     table = pa.concat_tables(tables) if tables else schema.empty_table()
     return _write(output, f"data/{shard_name(plan.shard, plan.shards)}", table, schema)
 
 
-def write_manifest(chunks: list[Chunk], shards: list[ShardEntry], output: str, manifest: Manifest, job: Job) -> str:
+def write_manifest(
+    _: list[str], shards: list[ShardEntry], output: str, manifest: Manifest, ledger_stages: tuple[str, ...], job: Job
+) -> str:
     """Everything but the shards; the manifest last. Returns its path."""
     ledger = job.ledger()
-    for chunk in chunks:
-        ledger.merge(job.ledger_of(MASKED, chunk))
+    for stage in ledger_stages:
+        for key in job.work.keys(stage):
+            ledger.merge(job.ledger_of(stage, key))
     inputs = (job.work.summary(FILES, key)["inputs"] for key in job.work.keys(FILES))
     manifest = replace(
         manifest,

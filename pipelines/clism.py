@@ -13,6 +13,7 @@ from apache_beam.io.filesystems import FileSystems
 import schemas.clism
 from pipelines.aligner import AlignmentModel
 from pipelines.arrow_sink import WriteDataset
+from pipelines.job import Job
 from pipelines.launch import close_output, commit, launch, open_output, polyspan_version, runner_options
 from pipelines.recipes import ClismConfig
 from pipelines.steps.bitext import BitextFile, expand_bitext
@@ -24,7 +25,6 @@ from pipelines.transforms import (
     READ,
     TOKENIZED,
     AlignAndMask,
-    Job,
     ReadBitext,
     TokenizeAndTag,
     TrainAligners,
@@ -56,8 +56,11 @@ def build(
     (
         chunks
         | "AlignAndMask" >> AlignAndMask(aligners, config.aligner.min_score, config.masking, job)
+        | "Keys" >> beam.Map(lambda chunk: chunk.key)
         | "WriteDataset"
-        >> WriteDataset(config.output, schemas.clism.ARROW_SCHEMA, manifest, config.rows_per_shard, job)
+        >> WriteDataset(
+            config.output, schemas.clism.ARROW_SCHEMA, manifest, config.rows_per_shard, MASKED, (MASKED,), job
+        )
     )
 
 

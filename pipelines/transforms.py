@@ -10,12 +10,13 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 
 from pipelines.aligner import AlignerConfig, AlignmentModel, train
+from pipelines.job import FILES, Job
 from pipelines.steps.bitext import BitextFile, excerpt, read_bitext
 from pipelines.steps.chunks import (
     Chunk,
@@ -38,25 +39,10 @@ from schemas.counts import PairCounts
 from schemas.manifest import InputFile
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 
-READ, FILES, TOKENIZED, MODELS, MASKED = "read", "files", "tokenized", "models", "masked"
+READ, TOKENIZED, MODELS, MASKED = "read", "tokenized", "models", "masked"
 DIGEST_PARTITIONS = 64
 
 logger = logging.getLogger(__name__)
-
-
-class Job(NamedTuple):
-    """What every transform needs to know of the run."""
-
-    work: WorkFolder
-    seed: int
-    rejects_per_reason: int
-
-    def ledger(self) -> Ledger:
-        return Ledger(self.seed, self.rejects_per_reason)
-
-    def ledger_of(self, stage: str, chunk: Chunk) -> Ledger:
-        """What had become of the chunk's records when it left `stage`, earlier stages included."""
-        return Ledger.from_json(self.work.summary(stage, chunk.key))
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -179,7 +165,7 @@ def tokenize_and_tag(
             else:
                 rejects.append(pair_reject(reason, sentences))
         mentions = load_tagger(tagger, pair.source).tag([row.pair.source_text for row in kept])
-        ledger = job.ledger_of(READ, chunk)
+        ledger = job.ledger_of(READ, chunk.key)
         ledger.add(chunk.pair, PairCounts(), rejects)
         tagged = (row._replace(mentions=found) for row, found in zip(kept, mentions, strict=True))
         return tokenized_to_table(tagged), ledger.to_json()
@@ -260,7 +246,7 @@ def align_and_mask(
     chunk: Chunk, models: dict[str, str], min_link_score: float, masking: MaskingConfig, job: Job
 ) -> Chunk:
     def make() -> tuple[pa.Table, dict[str, Any]]:
-        ledger = job.ledger_of(TOKENIZED, chunk)
+        ledger = job.ledger_of(TOKENIZED, chunk.key)
         rejects, examples, with_mentions = [], [], []
         for row in table_to_tokenized(job.work.table(TOKENIZED, chunk.key), chunk):
             if row.mentions:

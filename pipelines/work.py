@@ -19,6 +19,8 @@ import pyarrow as pa
 from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
+from pipelines.steps.paths import is_remote
+
 
 @dataclass(frozen=True)
 class WorkFolder:
@@ -27,16 +29,23 @@ class WorkFolder:
     def file(self, stage: str, name: str) -> str:
         return FileSystems.join(self.path, stage, name)
 
-    def once(self, stage: str, key: str, make: Callable[[], tuple[pa.Table | None, dict[str, Any]]]) -> dict[str, Any]:
-        """The summary of a finished step; runs `make` and keeps its table and summary where it is not finished."""
+    def once(
+        self, stage: str, key: str, make: Callable[[], tuple[pa.Table | list[pa.Table] | None, dict[str, Any]]]
+    ) -> dict[str, Any]:
+        """The summary of a finished step; runs `make` and keeps its table and summary where it is not finished.
+
+        A list of tables, of one schema, is kept as the parts of one file, to be read one by one.
+        """
         summary_path = self.file(stage, f"{key}.json")
         if FileSystems.exists(summary_path):
             return self.summary(stage, key)
         table, summary = make()
         if table is not None:
+            parts = table if isinstance(table, list) else [table]
             path = self.file(stage, f"{key}.arrow")
-            with replace_file(path) as stream, pa.ipc.new_file(stream, table.schema) as writer:
-                writer.write_table(table)
+            with replace_file(path) as stream, pa.ipc.new_file(stream, parts[0].schema) as writer:
+                for part in parts:
+                    writer.write_batch(_one_batch(part))
         with replace_file(summary_path) as stream:
             stream.write(json.dumps(summary, ensure_ascii=False).encode())
         return summary
@@ -46,14 +55,35 @@ class WorkFolder:
             return json.loads(stream.read())
 
     def table(self, stage: str, key: str, columns: list[str] | None = None) -> pa.Table:
-        with open_file(self.file(stage, f"{key}.arrow")) as stream, pa.ipc.open_file(pa.PythonFile(stream)) as reader:
+        """What a finished step kept. Of a local file, only what is looked at is ever read."""
+        with self._open(stage, key) as reader:
             table = reader.read_all()
         return table.select(columns) if columns else table
+
+    def part(self, stage: str, key: str, index: int) -> pa.Table:
+        """One of the tables that a finished step kept as a list."""
+        with self._open(stage, key) as reader:
+            return pa.Table.from_batches([reader.get_batch(index)])
+
+    @contextmanager
+    def _open(self, stage: str, key: str) -> Iterator[pa.ipc.RecordBatchFileReader]:
+        path = self.file(stage, f"{key}.arrow")
+        if is_remote(path):
+            with open_file(path) as stream, pa.ipc.open_file(pa.PythonFile(stream)) as reader:
+                yield reader
+        else:
+            with pa.memory_map(path) as stream, pa.ipc.open_file(stream) as reader:
+                yield reader
 
     def keys(self, stage: str) -> list[str]:
         """What is finished of a stage, in the order of the input."""
         paths = (file.path for file in FileSystems.match([self.file(stage, "*.json")])[0].metadata_list)
         return sorted(FileSystems.split(path)[1].removesuffix(".json") for path in paths)
+
+
+def _one_batch(table: pa.Table) -> pa.RecordBatch:
+    columns = [column.combine_chunks() for column in table.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=table.schema)
 
 
 def open_file(path: str) -> BinaryIO:

@@ -1,0 +1,23 @@
+"""What every transform of a job needs to know of the run."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from pipelines.steps.ledger import Ledger
+from pipelines.work import WorkFolder
+
+FILES = "files"  # the stage whose summaries tell of the input files
+
+
+class Job(NamedTuple):
+    work: WorkFolder
+    seed: int
+    rejects_per_reason: int
+
+    def ledger(self) -> Ledger:
+        return Ledger(self.seed, self.rejects_per_reason)
+
+    def ledger_of(self, stage: str, key: str) -> Ledger:
+        """What a finished step kept of the records that it counted."""
+        return Ledger.from_json(self.work.summary(stage, key))
