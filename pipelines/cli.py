@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files as package_files
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn, TypeVar
 
 try:
     import tyro
@@ -18,17 +18,18 @@ except ModuleNotFoundError:
 
 from pipelines import align as word_alignment
 from pipelines.logs import log_for_people
-from pipelines.recipes import CLISM_RECIPES, ClismConfig
+from pipelines.recipes import ANCHOR_MRC_RECIPES, CLISM_RECIPES, AnchorMrcConfig, ClismConfig
 from pipelines.steps.records import ConfigError, InputError
-from schemas.counts import PairCounts
+from schemas.counts import Counts, in_words
 from schemas.manifest import DatasetError, Manifest
 
 USAGE = """usage: polyspan-data COMMAND [ARGUMENT ...] [-- RUNNER-ARGUMENT ...]
 
 commands:
-  clism   parallel corpora → CLISM [QUE] examples
-  align   word alignment by itself: train a model, apply it, score links against gold ones
-  demo    CLISM examples from a small corpus that comes with the package, shown at the end
+  clism       parallel corpora → CLISM [QUE] examples
+  anchor-mrc  Wikipedia dumps → (query, context, answers) triplets
+  align       word alignment by itself: train a model, apply it, score links against gold ones
+  demo        both kinds of examples from samples that come with the package, shown at the end
 
 `polyspan-data COMMAND --help` tells the rest. Arguments after `--` go to the Beam runner, for instance
 `-- --runner=FlinkRunner --flink_master=HOST:8081`; without them the job runs on this machine.
@@ -45,13 +46,15 @@ commands:
 """
 
 Command = Callable[[list[str], list[str]], None]
+Config = TypeVar("Config", ClismConfig, AnchorMrcConfig)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script. Exit codes: 0 done, 1 the input or the job failed, 2 the arguments cannot work."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     ours, runner = split_at_dashes(arguments)
-    command, ours = pick_command(ours, {"clism": clism, "align": align, "demo": demo}, USAGE)
+    commands = {"clism": clism, "anchor-mrc": anchor_mrc, "align": align, "demo": demo}
+    command, ours = pick_command(ours, commands, USAGE)
     log_for_people()
     try:
         command(ours, runner)
@@ -65,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fail("Stopped. Repeat the command to go on from what is finished.", 130)
 
 
-def pick_command(arguments: list[str], commands: dict[str, Command], usage: str) -> tuple[Command, list[str]]:
+def pick_command(arguments: list[str], commands: Mapping[str, Command], usage: str) -> tuple[Command, list[str]]:
     """The command that the first argument names, and the other arguments."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(usage, end="")
@@ -91,36 +94,59 @@ def fail(message: str, code: int) -> NoReturn:
 
 def clism(arguments: list[str], runner: list[str]) -> None:
     """Turn parallel corpora into CLISM [QUE] examples."""
-    recipe, arguments = pick_recipe(arguments)
-    config = tyro.cli(
-        ClismConfig,
-        prog="polyspan-data clism",
-        description=(
-            "Turn parallel corpora into CLISM [QUE] examples. "
-            f"--recipe NAME starts from a named configuration ({', '.join(CLISM_RECIPES)}); "
-            "the defaults below are the recipe's."
-        ),
-        args=arguments,
-        default=CLISM_RECIPES[recipe],
-    )
+    config = configured(arguments, "polyspan-data clism", clism.__doc__, CLISM_RECIPES)
     from pipelines.clism import run  # Beam takes seconds to import, --help should not
 
     print(summary(run(config, runner), config.output))
 
 
-def pick_recipe(arguments: list[str]) -> tuple[str, list[str]]:
+def anchor_mrc(arguments: list[str], runner: list[str]) -> None:
+    """Turn Wikipedia dumps into (query, context, answers) triplets: anchor MRC, as in mPMR."""
+    config = configured(arguments, "polyspan-data anchor-mrc", anchor_mrc.__doc__, ANCHOR_MRC_RECIPES)
+    from pipelines.anchor_mrc import damage, run
+
+    manifests = run(config, runner)
+    print("\n\n".join(summary(manifest, output) for output, manifest in manifests.items()))
+    damaged = {output: found for output, manifest in manifests.items() if (found := damage(manifest))}
+    for output, found in damaged.items():
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in found.items())
+        print(
+            f"\nParts of the dumps could not be read ({reasons}); {output} holds what could. Where they are: "
+            f"polyspan-inspect show {output} --rejects",
+            file=sys.stderr,
+        )
+    if damaged and not config.tolerate_damage:
+        fail("A dump is damaged: fetch it again, or take what could be read with --tolerate-damage.", 1)
+
+
+def configured(arguments: list[str], prog: str, what: str | None, recipes: Mapping[str, Config]) -> Config:
+    """The configuration that the arguments make of a recipe's; the first recipe is the default."""
+    recipe, arguments = pick_recipe(arguments, recipes)
+    return tyro.cli(
+        type(recipes[recipe]),
+        prog=prog,
+        description=(
+            f"{what} --recipe NAME starts from a named configuration ({', '.join(recipes)}); "
+            "the defaults below are the recipe's."
+        ),
+        args=arguments,
+        default=recipes[recipe],
+    )
+
+
+def pick_recipe(arguments: list[str], recipes: Mapping[str, Any]) -> tuple[str, list[str]]:
     """The value of --recipe, and the other arguments."""
-    rest, recipe = [], "clism"
+    rest, recipe = [], next(iter(recipes))
     remaining = iter(arguments)
     for argument in remaining:
         if argument == "--recipe" or argument.startswith("--recipe="):
             recipe = argument.partition("=")[2] or next(remaining, "")
         else:
             rest.append(argument)
-    if recipe not in CLISM_RECIPES:
-        close = difflib.get_close_matches(recipe, CLISM_RECIPES, n=1)
+    if recipe not in recipes:
+        close = difflib.get_close_matches(recipe, recipes, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
-        raise ConfigError(f"There is no recipe {recipe!r}; there are: {', '.join(CLISM_RECIPES)}.{hint}")
+        raise ConfigError(f"There is no recipe {recipe!r}; there are: {', '.join(recipes)}.{hint}")
     return recipe, rest
 
 
@@ -141,7 +167,7 @@ def demo(arguments: list[str], runner: list[str]) -> None:
     config = ClismConfig(bitext=(corpus,), pair=("en-ar", "en-hi", "en-vi"), output=output, overwrite=True)
     manifest = run(config, runner)
     for pair in config.pair:
-        show_examples(output, count=count, pair=pair, stream=sys.stdout)
+        show_examples(output, count=count, langs=pair, stream=sys.stdout)
         print()
     print(summary(manifest, output))
 
@@ -202,21 +228,23 @@ def summary(manifest: Manifest, output: str) -> str:
     return "\n".join(lines)
 
 
-def ledger_lines(counts: PairCounts) -> list[str]:
-    """The two ledgers, in words, each adding up.
+def ledger_lines(counts: Counts) -> list[str]:
+    """The ledgers, in words, each adding up.
 
     >>> print("\\n".join(ledger_lines(PairCounts(10, 7, {"no_mention": 3}, 12, 10, {"no_link": 2}))))
       10 sentence pairs read = 7 examples + 3 refused (no_mention 3)
       12 mentions found = 10 questions + 2 refused (no_link 2)
     """
     lines = []
-    for read, unit, kept, kept_as, rejects in (
-        (counts.pairs_read, "sentence pairs read", counts.examples, "examples", counts.pair_rejects),
-        (counts.mentions_found, "mentions found", counts.questions, "questions", counts.mention_rejects),
-    ):
+    for unit, found, kept, refused in counts.BALANCES:
+        rejects: dict[str, int] = getattr(counts, refused)
+        what = f"sentence {in_words(found)}" if unit == "pair" else in_words(found)
         by_size = sorted(rejects.items(), key=lambda item: (-item[1], item[0]))
         reasons = f" ({', '.join(f'{reason} {number:,}' for reason, number in by_size)})" if rejects else ""
-        lines.append(f"  {read:,} {unit} = {kept:,} {kept_as} + {sum(rejects.values()):,} refused{reasons}")
+        lines.append(
+            f"  {getattr(counts, found):,} {what} = {getattr(counts, kept):,} {in_words(kept)} + "
+            f"{sum(rejects.values()):,} refused{reasons}"
+        )
     return lines
 
 

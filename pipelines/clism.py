@@ -14,7 +14,16 @@ import schemas.clism
 from pipelines.aligner import AlignmentModel
 from pipelines.arrow_sink import WriteDataset
 from pipelines.job import Job
-from pipelines.launch import close_output, commit, launch, open_output, polyspan_version, runner_options
+from pipelines.launch import (
+    chunk_progress,
+    close_output,
+    commit,
+    launch,
+    open_output,
+    polyspan_version,
+    runner_options,
+    sizes_and_times,
+)
 from pipelines.recipes import ClismConfig
 from pipelines.steps.bitext import BitextFile, expand_bitext
 from pipelines.steps.entities import check_tagger, tagger_version
@@ -30,6 +39,7 @@ from pipelines.transforms import (
     TrainAligners,
 )
 from pipelines.work import open_file
+from schemas.counts import PairCounts
 from schemas.manifest import Manifest
 
 STAGES = {READ: "read", TOKENIZED: "tokenised and tagged", MASKED: "aligned and masked"}
@@ -86,9 +96,10 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     decides = asdict(config)
     for name in ("output", "overwrite", "workers"):
         del decides[name]
-    identity = {"config": decides, "versions": versions, "commit": commit(), "inputs": sizes(files)}
+    paths = list(dict.fromkeys(path for file in files for path in (file.source_path, file.target_path)))
+    identity = {"config": decides, "versions": versions, "commit": commit(), "inputs": sizes_and_times(paths)}
     work = open_output(config.output, config.overwrite, identity)
-    job = Job(work, config.seed, config.rejects_per_reason)
+    job = Job(work, config.seed, config.rejects_per_reason, PairCounts)
     manifest = Manifest(
         schema=f"{schemas.clism.NAME}/{schemas.clism.VERSION}",
         shards=(),
@@ -100,7 +111,11 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
         commit=commit(),
     )
     model_paths = {pair: path for pair, (path, _) in given_models.items()}
-    launch(lambda pipeline: build(pipeline, config, files, model_paths, manifest, job), work, STAGES, options)
+    launch(
+        lambda pipeline: build(pipeline, config, files, model_paths, manifest, job),
+        lambda: chunk_progress(work, STAGES),
+        options,
+    )
     return close_output(config.output)
 
 
@@ -128,13 +143,3 @@ def versions_of(config: ClismConfig, pairs: list[LanguagePair]) -> dict[str, str
     for lang in dict.fromkeys(pair.source for pair in pairs):
         versions |= {f"{lang}.tagger.{name}": found for name, found in tagger_version(config.tagger, lang).items()}
     return versions
-
-
-def sizes(files: list[BitextFile]) -> list[list[object]]:
-    """Path, size and time of every input file: a job that was stopped goes on only if they are still the same."""
-    paths = list(dict.fromkeys(path for file in files for path in (file.source_path, file.target_path)))
-    found = FileSystems.match(paths)
-    return [
-        [path, match.metadata_list[0].size_in_bytes, match.metadata_list[0].last_updated_in_seconds]
-        for path, match in zip(paths, found, strict=True)
-    ]

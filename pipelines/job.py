@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pipelines.steps.ledger import Ledger
 from pipelines.work import WorkFolder
+from schemas.counts import Counts
 
 FILES = "files"  # the stage whose summaries tell of the input files
 
@@ -14,10 +15,11 @@ class Job(NamedTuple):
     work: WorkFolder
     seed: int
     rejects_per_reason: int
+    counts: type[Counts]
 
     def ledger(self) -> Ledger:
         return Ledger(self.seed, self.rejects_per_reason)
 
     def ledger_of(self, stage: str, key: str) -> Ledger:
         """What a finished step kept of the records that it counted."""
-        return Ledger.from_json(self.work.summary(stage, key))
+        return Ledger.from_json(self.work.summary(stage, key), self.counts)

@@ -71,15 +71,13 @@ def close_output(output: str) -> Manifest:
     return manifest
 
 
-def launch(
-    build: Callable[[beam.Pipeline], None], work: WorkFolder, stages: Mapping[str, str], options: PipelineOptions
-) -> None:
-    """Runs the graph to its end. `stages` names the work folder's stages for the progress line, in order."""
+def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], str], options: PipelineOptions) -> None:
+    """Runs the graph to its end, and says meanwhile on stderr how far it is."""
     pipeline = beam.Pipeline(options=options)
     build(pipeline)
     local_workers = options.view_as(DirectOptions).direct_running_mode == "multi_processing"
     quiet = worker_processes_write_to_a_file() if local_workers else contextlib.nullcontext()
-    with quiet, progress(work, stages):
+    with quiet, progress(progress_line):
         try:
             result = pipeline.run()
             result.wait_until_finish()
@@ -122,13 +120,19 @@ def runner_options(arguments: Sequence[str], workers: int) -> PipelineOptions:
     return PipelineOptions(arguments)
 
 
-@contextlib.contextmanager
-def progress(work: WorkFolder, stages: Mapping[str, str], every_s: float = 1.0) -> Iterator[None]:
-    """While the body runs, says on stderr how far it is: a finished chunk is a file, whatever the runner.
+def chunk_progress(work: WorkFolder, stages: Mapping[str, str]) -> str:
+    """How many chunks each stage has finished: each is a file, whatever the runner.
 
     `stages` are the work folder's stages, in order, with the words that a person reads. The first one's chunks are
     what the others have to do.
     """
+    (first, total), *rest = [(words, len(work.keys(stage))) for stage, words in stages.items()]
+    return " · ".join([f"{first} {total:,} chunks", *(f"{words} {done:,} of {total:,}" for words, done in rest)])
+
+
+@contextlib.contextmanager
+def progress(progress_line: Callable[[], str], every_s: float = 1.0) -> Iterator[None]:
+    """While the body runs, says on stderr how far it is."""
     stopped = threading.Event()
     interactive = sys.stderr.isatty()
 
@@ -136,11 +140,9 @@ def progress(work: WorkFolder, stages: Mapping[str, str], every_s: float = 1.0) 
         last, started, pause = "", time.monotonic(), every_s
         while not stopped.wait(pause):
             try:
-                (first, total), *rest = [(words, len(work.keys(stage))) for stage, words in stages.items()]
+                line = progress_line()
             except Exception:  # a listing that fails is no reason to stop the job
                 continue
-            shares = [f"{words} {done:,} of {total:,}" for words, done in rest]
-            line = " · ".join([f"{first} {total:,} chunks", *shares])
             if line != last or interactive:
                 text = f"[{time.monotonic() - started:5.0f} s] {line}"
                 print(f"\r\033[K{text}" if interactive else text, end="" if interactive else "\n", file=sys.stderr)
@@ -156,6 +158,15 @@ def progress(work: WorkFolder, stages: Mapping[str, str], every_s: float = 1.0) 
     finally:
         stopped.set()
         thread.join(timeout=10)
+
+
+def sizes_and_times(paths: Sequence[str]) -> list[list[object]]:
+    """Path, size and time of every input file: a job that was stopped goes on only if they are still the same."""
+    found = FileSystems.match(list(paths))
+    return [
+        [path, match.metadata_list[0].size_in_bytes, match.metadata_list[0].last_updated_in_seconds]
+        for path, match in zip(paths, found, strict=True)
+    ]
 
 
 def polyspan_version() -> str:

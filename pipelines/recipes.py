@@ -8,6 +8,7 @@ from pipelines.aligner import AlignerConfig
 from pipelines.steps.entities import TaggerConfig
 from pipelines.steps.filters import FilterConfig
 from pipelines.steps.masking import MaskingConfig
+from pipelines.steps.triplets import TripletConfig
 
 
 @dataclass(frozen=True)
@@ -53,3 +54,44 @@ CLISM_PAPER = replace(
 """The paper's literal reading: it names no filter but the 128 words a side, and takes every linked mention."""
 
 CLISM_RECIPES = {"clism": CLISM, "clism_paper": CLISM_PAPER}
+
+
+@dataclass(frozen=True)
+class AnchorMrcConfig:
+    """Wikipedia dumps → anchor-MRC triplets: one dataset folder, for one or many languages.
+
+    Every field but the last five decides the dataset's bytes and is written to its manifest.
+    """
+
+    dump: tuple[str, ...] = ()
+    """The dumps: …-pages-articles.xml, plain, .bz2 (also multistream), .gz, .xz or .zst; globs; {lang} stands for the
+    language; sw=FILE is read for sw only."""
+    lang: tuple[str, ...] = ()
+    """The Wikipedias' languages, such as sw vi."""
+    triplets: TripletConfig = field(default_factory=TripletConfig)
+    any_siteinfo: bool = False
+    """Read dumps whose <siteinfo> is another wiki's, with the language's own names of namespaces."""
+    seed: int = 0
+    """Decides which mentions are sampled, where they stand in their contexts and which contexts answer nothing."""
+    rows_per_shard: int = 50_000
+    """About how many examples one Arrow shard holds."""
+    rejects_per_reason: int = 50
+    """How many rejects of each reason are kept for reading; their counts are always exact."""
+    range_bytes: int = 8_000_000
+    """Bytes of a dump file, as stored, that are read at once: the unit of work and of resuming."""
+    tolerate_damage: bool = False
+    """End with exit code 0 although parts of a dump could not be read; what could be read is written either way."""
+    output: str = ""
+    """The dataset folder to write; {lang}: one of its own for each language."""
+    overwrite: bool = False
+    """Replace a dataset that stands in the output folder."""
+    workers: int = 1
+    """Local worker processes; 0 for one a core. Other runners have options of their own, after `--`."""
+
+
+ANCHOR_MRC = AnchorMrcConfig()
+
+ANCHOR_MRC_FILLED = replace(ANCHOR_MRC, triplets=TripletConfig(fill_context=True))
+"""Contexts of full length wherever the article has so many words."""
+
+ANCHOR_MRC_RECIPES = {"anchor_mrc": ANCHOR_MRC, "anchor_mrc_filled": ANCHOR_MRC_FILLED}

@@ -147,6 +147,14 @@ def open_raw(path: str) -> IO[bytes]:
         raise InputError(f"{path}: cannot be opened: {error.strerror or error}") from error
 
 
+def file_digest(path: str) -> FileDigest:
+    """Reads all of a file, as it is stored. Raises `InputError` as `read_chunks`."""
+    digests: list[FileDigest] = []
+    for _ in _raw_chunks(path, CHUNK_BYTES, digests):
+        pass
+    return digests[0]
+
+
 def _raw_chunks(path: str, chunk_bytes: int, digests: list[FileDigest] | None) -> Generator[bytes, None, None]:
     sha256, size_bytes = hashlib.sha256(), 0
     with open_raw(path) as file:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from pipelines.steps.phrases import Boundaries, mentions_any, whole_words
+from pipelines.steps.phrases import Boundaries, whole_words
 from pipelines.steps.tokenize import Tokenizer
+from schemas.anchor_mrc import MASK_TOKEN, query_holds
 from schemas.spans import CharSpan
 
-MASK = "[MASK]"
 CHARS_PER_WORD = 8  # a first guess of how much text holds some words
 
 _PARENTHETICAL = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
@@ -46,7 +46,7 @@ def title_names(title: str) -> list[str]:
 
 
 def anonymise(text: str, names: Iterable[str], tokenize: Tokenizer, spaced: bool) -> Query:
-    """`text` with every occurrence of `names` replaced by `MASK`: whole words only, without regard to case.
+    """`text` with every occurrence of `names` replaced by `MASK_TOKEN`: whole words only, without regard to case.
 
     Masks with nothing but white space between them merge.
     """
@@ -65,24 +65,18 @@ def anonymise(text: str, names: Iterable[str], tokenize: Tokenizer, spaced: bool
             merged.append(span)
     pieces, masks, length, end = [], [], 0, 0
     for span in merged:
-        pieces += [text[end : span.start], MASK]
+        pieces += [text[end : span.start], MASK_TOKEN]
         start = length + span.start - end
-        length = start + len(MASK)
+        length = start + len(MASK_TOKEN)
         masks.append(CharSpan(start, length))
         end = span.end
     return Query("".join([*pieces, text[end:]]), tuple(masks))
 
 
-def query_problem(query: Query, anchor_text: str, spaced: bool) -> str | None:
+def query_problem(query: Query, anchor_text: str, lang: str) -> str | None:
     """Why a query cannot be asked for `anchor_text`, if so: `query_contains_anchor`, or `query_has_no_words`."""
-    shown = _outside_masks(query)
-    if any(mentions_any(piece, [anchor_text], spaced) for piece in shown):
+    if query_holds(anchor_text, query.text, query.mask_spans, lang):
         return "query_contains_anchor"
-    if not any(map(_LETTER_OR_DIGIT.search, shown)):
-        return "query_has_no_words"
-    return None
-
-
-def _outside_masks(query: Query) -> list[str]:
     edges = [0, *(edge for span in query.mask_spans for edge in span), len(query.text)]
-    return [query.text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
+    shown = "".join(query.text[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True))
+    return None if _LETTER_OR_DIGIT.search(shown) else "query_has_no_words"

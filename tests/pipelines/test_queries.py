@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipelines.steps.phrases import mentions_any
-from pipelines.steps.queries import MASK, Query, anonymise, first_words, query_problem, title_names
+from pipelines.steps.queries import Query, anonymise, first_words, query_problem, title_names
 from pipelines.steps.tokenize import tokenizer_for
+from schemas.anchor_mrc import MASK_TOKEN
 from schemas.languages import language
 
 
 def anonymised(lang: str, text: str, *names: str) -> str:
     query = anonymise(text, names, tokenizer_for(lang), language(lang).spaced)
-    assert [span.of(query.text) for span in query.mask_spans] == [MASK] * len(query.mask_spans)
+    assert [span.of(query.text) for span in query.mask_spans] == [MASK_TOKEN] * len(query.mask_spans)
     return query.text
 
 
@@ -76,20 +77,20 @@ def test_a_title_is_also_known_without_its_parenthetical() -> None:
 
 def test_a_query_that_still_holds_the_anchor_is_refused() -> None:
     query = Query("[MASK] is 日本語", ())
-    assert query_problem(query, "日本", spaced=False) == "query_contains_anchor"
-    assert query_problem(Query("an artist's art", ()), "ART", spaced=True) == "query_contains_anchor"
-    assert query_problem(Query("an artist", ()), "art", spaced=True) is None
+    assert query_problem(query, "日本", "ja") == "query_contains_anchor"
+    assert query_problem(Query("an artist's art", ()), "ART", "en") == "query_contains_anchor"
+    assert query_problem(Query("an artist", ()), "art", "en") is None
 
 
 def test_the_mask_itself_is_no_leak() -> None:
     query = anonymise("Mask is a word", ["Mask"], tokenizer_for("en"), True)
     assert query.text == "[MASK] is a word"
-    assert query_problem(query, "Mask", True) is None
+    assert query_problem(query, "Mask", "en") is None
 
 
 def test_a_query_of_nothing_but_masks_is_refused() -> None:
     query = anonymise("(Hanoi)", ["Hanoi"], tokenizer_for("en"), True)
-    assert query_problem(query, "Hanoi", True) == "query_has_no_words"
+    assert query_problem(query, "Hanoi", "en") == "query_has_no_words"
 
 
 @given(st.text("ab ABà.-[]", max_size=40), st.lists(st.text("abAB ", min_size=1, max_size=4), max_size=3))

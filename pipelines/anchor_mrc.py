@@ -1,0 +1,220 @@
+"""Wikipedia dumps → anchor-MRC triplets (mPMR, 2.2, A.1): the whole job on one screen, then how it is started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from importlib import metadata
+
+import apache_beam as beam
+import pyarrow
+
+import schemas.anchor_mrc
+from pipelines.anchor_transforms import (
+    EXAMPLES,
+    LINKED,
+    PAGES,
+    SAMPLED,
+    TEXTS,
+    TITLES,
+    WANTED,
+    BuildTitles,
+    Chunk,
+    CutTexts,
+    DigestFiles,
+    ForEachPart,
+    ReadDump,
+    ResolveLinks,
+    make_examples,
+    sample_part,
+    want_texts,
+)
+from pipelines.arrow_sink import WriteDataset
+from pipelines.job import Job
+from pipelines.launch import (
+    close_output,
+    commit,
+    launch,
+    open_output,
+    polyspan_version,
+    runner_options,
+    sizes_and_times,
+)
+from pipelines.recipes import AnchorMrcConfig
+from pipelines.steps.paths import distinct_names, identity, match_paths
+from pipelines.steps.records import ConfigError
+from pipelines.steps.tokenize import check_tokenizer, tokenizer_version
+from pipelines.steps.wiki_dump import plan_ranges, read_siteinfo
+from pipelines.steps.wiki_site import Site, site_of, siteinfo_problem
+from schemas.counts import AnchorCounts
+from schemas.languages import language
+from schemas.manifest import Manifest
+
+LEDGERS = (PAGES, LINKED, SAMPLED, EXAMPLES)
+FILE_DAMAGE = ("corrupt_block", "unreadable_rest", "truncated")  # of `Damage.reason`: more than a page is missing
+
+
+def build(
+    pipeline: beam.Pipeline,
+    config: AnchorMrcConfig,
+    dumps: dict[str, list[str]],
+    chunks: list[Chunk],
+    sites: dict[str, Site],
+    manifest: Manifest,
+    job: Job,
+) -> None:
+    """The graph. Its elements name chunks of pages and parts of the entities (`anchor_transforms.py`)."""
+    pages = pipeline | "ReadDump" >> ReadDump(chunks, sites, job)
+    titles = pages | "BuildTitles" >> BuildTitles(job)
+    linked = pages | "ResolveLinks" >> ResolveLinks(titles, config.triplets, job)
+    sampled = linked | "SampleMentions" >> ForEachPart(
+        functools.partial(sample_part, config=config.triplets, job=job), job
+    )
+    wanted = sampled | "DrawContexts" >> ForEachPart(partial(want_texts, job=job), job)
+    texts = pages | "CutTexts" >> CutTexts(wanted, config.triplets, job)
+    examples = texts | "PairTexts" >> ForEachPart(partial(make_examples, job=job), job)
+    digests = pipeline | "DigestFiles" >> DigestFiles(dumps, job)
+    (
+        examples
+        | "Keys" >> beam.Map(lambda part, _: part.key, beam.pvalue.AsList(digests))
+        | "WriteDataset"
+        >> WriteDataset(
+            config.output, schemas.anchor_mrc.ARROW_SCHEMA, manifest, config.rows_per_shard, EXAMPLES, LEDGERS, job
+        )
+    )
+
+
+def run(config: AnchorMrcConfig, runner_arguments: Sequence[str] = ()) -> dict[str, Manifest]:
+    """Makes the dataset, or one for each language, and returns their manifests by folder.
+
+    What cannot work raises `ConfigError` or `InputError` before any worker starts.
+    """
+    runner_options(runner_arguments, config.workers)
+    langs = check_languages(config.lang)
+    if not config.dump:
+        raise ConfigError("No dump. Name one or more, for instance: --dump swwiki-20221001-pages-articles.xml.bz2")
+    for name in ("range_bytes", "rows_per_shard", "rejects_per_reason"):
+        if getattr(config, name) < 1:
+            raise ConfigError(f"--{name.replace('_', '-')} is {getattr(config, name)}, but must be at least 1.")
+    dumps = expand_dumps(config.dump, langs)
+    if "{lang}" not in config.output:
+        return {config.output: _run(config, dumps, runner_arguments)}
+    return {
+        output: _run(replace(config, output=output, lang=(lang,)), {lang: dumps[lang]}, runner_arguments)
+        for lang in langs
+        for output in [config.output.replace("{lang}", lang)]
+    }
+
+
+def _run(config: AnchorMrcConfig, dumps: dict[str, list[str]], runner_arguments: Sequence[str]) -> Manifest:
+    options = runner_options(runner_arguments, config.workers)
+    sites = {lang: site_of_dumps(lang, paths, config.any_siteinfo) for lang, paths in dumps.items()}
+    chunks = plan_chunks(dumps, config.range_bytes)
+    versions = {"polyspan": polyspan_version(), "pyarrow": pyarrow.__version__, "numpy": metadata.version("numpy")}
+    for lang in dumps:
+        versions |= {f"{lang}.{name}": found for name, found in tokenizer_version(lang).items()}
+    decides = asdict(config)
+    for name in ("range_bytes", "tolerate_damage", "output", "overwrite", "workers"):
+        del decides[name]
+    paths = [path for paths in dumps.values() for path in paths]
+    identity = {"config": decides, "versions": versions, "commit": commit(), "inputs": sizes_and_times(paths)}
+    work = open_output(config.output, config.overwrite, identity | {"range_bytes": config.range_bytes})
+    job = Job(work, config.seed, config.rejects_per_reason, AnchorCounts)
+    manifest = Manifest(
+        schema=f"{schemas.anchor_mrc.NAME}/{schemas.anchor_mrc.VERSION}",
+        shards=(),
+        rejects=(),
+        counts={},
+        config=decides,
+        versions=versions,
+        inputs=(),
+        commit=commit(),
+    )
+    launch(
+        lambda pipeline: build(pipeline, config, dumps, chunks, sites, manifest, job),
+        lambda: progress_line(job, len(chunks)),
+        options,
+    )
+    return close_output(config.output)
+
+
+def check_languages(names: Sequence[str]) -> list[str]:
+    if not names:
+        raise ConfigError("No language. Name that of the dump, for instance: --lang sw")
+    for name in names:
+        try:
+            language(name)
+        except ValueError as error:
+            raise ConfigError(f"--lang {name}: {error}") from None
+        check_tokenizer(name)
+    return list(dict.fromkeys(names))
+
+
+def expand_dumps(specs: Sequence[str], langs: Sequence[str]) -> dict[str, list[str]]:
+    """Language → the files that `--dump` names for it, in the arguments' order, a pattern's matches sorted.
+
+    `ConfigError` for a spec that names no file, several languages' or the same file again, and for a language without.
+    """
+    found: dict[str, list[str]] = {lang: [] for lang in langs}
+    for spec in specs:
+        prefix, equals, pattern = spec.partition("=")
+        if equals and prefix in found:
+            wanted = [prefix]
+        elif "{lang}" in spec or len(langs) == 1:
+            wanted, pattern = list(langs), spec
+        else:
+            raise ConfigError(
+                f"--dump {spec}: in which language? Of several, write {{lang}} into the path, or {langs[0]}={spec}"
+            )
+        for lang in wanted:
+            found[lang] += match_paths(pattern.replace("{lang}", lang)).values()
+    paths = [identity(path) for paths in found.values() for path in paths]
+    if twice := [path for path in paths if paths.count(path) > 1]:
+        raise ConfigError(f"--dump: {twice[0]} is given twice; every page in it would count double. Leave one out.")
+    for lang, files in found.items():
+        if not files:
+            raise ConfigError(f"{lang}: no --dump is read for this language. Add one: --dump {lang}=FILE")
+    return found
+
+
+def site_of_dumps(lang: str, paths: Sequence[str], any_siteinfo: bool) -> Site:
+    """The wiki's rules, as the first of its dump's files tells them. `ConfigError` for a dump of another wiki."""
+    infos = [read_siteinfo(path) for path in paths]
+    for path, info in zip(paths, infos, strict=True):
+        if not any_siteinfo and (problem := siteinfo_problem(lang, info)):
+            raise ConfigError(
+                f"--dump {path}: {problem}. Name the right --lang, or, if the texts are in {lang!r} all the same, "
+                "add --any-siteinfo"
+            )
+    return site_of(lang, infos[0])
+
+
+def plan_chunks(dumps: dict[str, list[str]], range_bytes: int) -> list[Chunk]:
+    names = distinct_names(path for paths in dumps.values() for path in paths)
+    return [
+        Chunk(f"{lang}-{number:05d}-{index:06d}", lang, names[path], part)
+        for lang, paths in dumps.items()
+        for number, path in enumerate(paths)
+        for index, part in enumerate(plan_ranges(path, range_bytes))
+    ]
+
+
+def progress_line(job: Job, chunks: int) -> str:
+    work = job.work
+    langs = work.keys(TITLES)
+    parts = sum(work.summary(TITLES, lang)["parts"] for lang in langs)
+    steps = [(PAGES, "read", chunks), (LINKED, "links resolved", chunks), (SAMPLED, "entities sampled", parts)]
+    steps += [(WANTED, "contexts drawn", parts), (TEXTS, "texts cut", chunks), (EXAMPLES, "paired", parts)]
+    told = [(words, len(work.keys(stage)), total) for stage, words, total in steps]
+    return " · ".join(f"{words} {done:,} of {total:,}" for words, done, total in told if done) or "starting"
+
+
+def damage(manifest: Manifest) -> dict[str, int]:
+    """Reason → how many dumps or blocks of them could not be read, and their pages are missing."""
+    found: dict[str, int] = {}
+    for counts in manifest.counts.values():
+        for reason, count in counts.rejects()["page"].items():
+            if reason in FILE_DAMAGE:
+                found[reason] = found.get(reason, 0) + count
+    return found

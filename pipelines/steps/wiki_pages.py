@@ -1,0 +1,97 @@
+"""Pages of a dump → a table of articles (plain text, anchors, where their links lead) and of redirects."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from pipelines.steps.titles import normalize_target, normalize_title, page_kind
+from pipelines.steps.wiki_dump import Damage, Page
+from pipelines.steps.wiki_site import Site
+from pipelines.steps.wikitext import plain_text
+from schemas.counts import AnchorCounts
+from schemas.rejects import MAX_EXCERPT_CHARS, Reject
+
+REDIRECT = "redirect"  # a page's kind, beside those of `page_kind`
+
+PAGES = pa.schema(
+    [
+        ("page_id", pa.int64()),
+        ("revision_id", pa.int64()),
+        ("title", pa.string()),
+        ("kind", pa.string()),
+        ("redirect", pa.string()),  # the title that a redirect leads to; null: an article, or a redirect to nowhere
+        ("text", pa.string()),
+        ("anchor_edges", pa.list_(pa.int32())),  # start, end, start, end …
+        ("targets", pa.list_(pa.string())),  # of each anchor; "": a section of this page; null: no title
+        ("rules", pa.list_(pa.int32())),  # of each anchor, the bits of titles.RULES
+        ("names", pa.list_(pa.string())),  # what the lead shows in bold
+    ]
+)
+
+
+class _Row(NamedTuple):
+    page_id: int
+    revision_id: int
+    title: str
+    kind: str
+    redirect: str | None
+    text: str = ""
+    anchor_edges: tuple[int, ...] = ()
+    targets: tuple[str | None, ...] = ()
+    rules: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+def pages_table(pages: Iterable[Page | Damage], site: Site, corpus: str) -> tuple[pa.Table, AnchorCounts, list[Reject]]:
+    """The main namespace's pages, in their order; counts of all pages; rejects of what could not be read."""
+    rows: list[_Row] = []
+    rejects: list[Reject] = []
+    read = elsewhere = redirects = 0
+    for page in pages:
+        read += 1
+        if isinstance(page, Damage):
+            rejects.append(_reject(page, site.lang, corpus))
+        elif page.namespace != 0:
+            elsewhere += 1
+        elif page.redirect is not None:
+            redirects += 1
+            target = normalize_target(page.redirect, site)
+            title = normalize_title(page.title, site)
+            rows.append(_Row(page.page_id, page.revision_id, title, REDIRECT, target.title if target else None))
+        else:
+            rows.append(_article(page, site))
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[]] * len(PAGES)
+    counts = AnchorCounts(
+        pages_read=read,
+        articles=len(rows) - redirects,
+        page_rejects={
+            reason: count for reason, count in (("other_namespace", elsewhere), ("redirect", redirects)) if count
+        },
+    )
+    return pa.table(columns, schema=PAGES), counts, rejects
+
+
+def _article(page: Page, site: Site) -> _Row:
+    title, plain = normalize_title(page.title, site), plain_text(page.text, site)
+    targets = [normalize_target(anchor.target, site) for anchor in plain.anchors]
+    return _Row(
+        page.page_id,
+        page.revision_id,
+        title,
+        page_kind(title, page.text, site),
+        None,
+        plain.text,
+        tuple(edge for anchor in plain.anchors for edge in (anchor.start, anchor.end)),
+        tuple(target.title if target else None for target in targets),
+        tuple(target.rules if target else 0 for target in targets),
+        tuple(dict.fromkeys(plain.text[start:end] for start, end in plain.bold)),
+    )
+
+
+def _reject(damage: Damage, lang: str, corpus: str) -> Reject:
+    record = hashlib.blake2b(f"{lang}\0{corpus}\0{damage.detail}".encode(), digest_size=10).hexdigest()
+    return Reject(damage.reason, "page", record, lang, corpus, 0, damage.detail[:MAX_EXCERPT_CHARS])
