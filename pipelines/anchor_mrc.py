@@ -68,9 +68,7 @@ def build(
     pages = pipeline | "ReadDump" >> ReadDump(chunks, sites, job)
     titles = pages | "BuildTitles" >> BuildTitles(job)
     linked = pages | "ResolveLinks" >> ResolveLinks(titles, config.triplets, job)
-    sampled = linked | "SampleMentions" >> ForEachPart(
-        functools.partial(sample_part, config=config.triplets, job=job), job
-    )
+    sampled = linked | "SampleMentions" >> ForEachPart(partial(sample_part, config=config.triplets, job=job), job)
     wanted = sampled | "DrawContexts" >> ForEachPart(partial(want_texts, job=job), job)
     texts = pages | "CutTexts" >> CutTexts(wanted, config.triplets, job)
     examples = texts | "PairTexts" >> ForEachPart(partial(make_examples, job=job), job)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from schemas.counts import PairCounts
+from schemas.counts import AnchorCounts, PairCounts
 from schemas.manifest import Manifest
 
 _SIZES = (  # the hub's names
@@ -18,7 +19,7 @@ _SIZES = (  # the hub's names
     (10**9, "100M<n<1B"),
 )
 
-_WHAT = """\
+_WHAT_CLISM = """\
 Each row is a sentence and its translation. Some mentions of the source sentence are replaced by `[QUE]`; the answer to
 a `[QUE]` is the span of the translation that says the same. For example:
 
@@ -33,6 +34,32 @@ All offsets count Unicode code points and are half-open: `target_text[answer_sta
 answer.\
 """
 
+_WHAT_ANCHOR_MRC = """\
+Each row is a query and a context, both from Wikipedia. The query is the beginning of the article on an entity, with
+`[MASK]` for the entity's names; the context is cut from another article. If that article links to the entity there, the
+row is answerable, and its answers are the spans of the context that hold the link's text. If it does not mention the
+entity, the row has no answer. For example:
+
+| field | answerable | unanswerable |
+| --- | --- | --- |
+| `entity` | Hanoi | Hanoi |
+| `query_text` | [MASK] is the capital of Vietnam. | [MASK] is the capital of Vietnam. |
+| `query_mask_spans` | `start_char` 0, `end_char` 6 | `start_char` 0, `end_char` 6 |
+| `context_text` | Anna came to Hanoi in 1999. | The sea is salty. |
+| `answers` | `start_char` 13, `end_char` 18 (Hanoi) | none |
+| `anchor_text` | Hanoi | null |
+
+All offsets count Unicode code points and are half-open: `context_text[start_char:end_char]` is the answer.\
+"""
+
+_SOURCE_ANCHOR_MRC = """\
+The texts are from Wikipedia, whose authors license them under
+[CC BY-SA 4.0](https://creativecommons.org/licenses/by-sa/4.0/), and so is this dataset. Each row names the articles
+that it quotes, `definition_article` in the query and `mention_article` in the context, by title, page id and revision
+id: there Wikipedia lists their authors. The texts are excerpts without markup; in queries, `[MASK]` replaces the
+entity's names.\
+"""
+
 _LOAD = """\
 ```python
 import pandas, datasets
@@ -41,69 +68,129 @@ frame = pandas.read_feather("{shard}")
 examples = datasets.load_dataset("arrow", data_files="data/*.arrow", split="train")
 
 row = examples[0]
-for question in row["questions"]:
-    print(row["target_text"][question["answer_start_char"] : question["answer_end_char"]])
+{answers}
 ```
 
 `polyspan-inspect show .` prints examples with their answers marked, and `polyspan-inspect verify .` checks every row.\
 """
 
 
-def dataset_card(manifest: Manifest, license: str = "unknown") -> str:
-    """Markdown with front matter. `license` is one of the hub's identifiers; "other" and "unknown" are among them."""
-    pairs = sorted(manifest.counts)
+class Kind(NamedTuple):
+    """What the card of a schema's datasets says apart from numbers."""
+
+    title: str
+    what: str
+    source: str | None  # where the texts are from, and whom to name
+    license: str  # one of the hub's identifiers; "other" and "unknown" are among them
+    tasks: tuple[str, ...]  # of the hub's list
+    tags: tuple[str, ...]
+    langs: str  # what the counts are of
+    numbers: Callable[[Any], dict[str, str]]  # counts → head of a column → cell
+    units: Mapping[str, str]  # unit of rejects → how the card calls it, where not the same
+    answers: str  # Python that prints the answers of `row`
+
+
+def _anchor_numbers(counts: AnchorCounts) -> dict[str, str]:
+    """Entities and examples first, as mPMR's table 4 has them."""
+    return {
+        "entities": f"{counts.entities:,}",
+        "examples": f"{counts.examples:,}",
+        "answerable": f"{counts.answerable:,}",
+        "unanswerable": f"{counts.unanswerable:,}",
+        "articles read": f"{counts.articles:,}",
+    }
+
+
+def _pair_numbers(counts: PairCounts) -> dict[str, str]:
+    return {
+        "pairs read": f"{counts.pairs_read:,}",
+        "examples": f"{counts.examples:,}",
+        "kept": share(counts.examples, counts.pairs_read),
+        "questions": f"{counts.questions:,}",
+    }
+
+
+KINDS = {
+    "anchor_mrc/1": Kind(
+        title="Anchor-MRC examples",
+        what=_WHAT_ANCHOR_MRC,
+        source=_SOURCE_ANCHOR_MRC,
+        license="cc-by-sa-4.0",
+        tasks=("question-answering",),
+        tags=("machine-reading-comprehension", "span-extraction", "wikipedia"),
+        langs="language",
+        numbers=_anchor_numbers,
+        units={},
+        answers='for answer in row["answers"]:\n'
+        '    print(row["context_text"][answer["start_char"] : answer["end_char"]])',
+    ),
+    "clism/1": Kind(
+        title="CLISM examples",
+        what=_WHAT_CLISM,
+        source=None,
+        license="unknown",
+        tasks=("question-answering", "token-classification"),
+        tags=("cross-lingual", "span-extraction"),
+        langs="pair",
+        numbers=_pair_numbers,
+        units={"pair": "sentence pair"},
+        answers='for question in row["questions"]:\n'
+        '    print(row["target_text"][question["answer_start_char"] : question["answer_end_char"]])',
+    ),
+}
+
+
+def dataset_card(manifest: Manifest, license: str | None = None) -> str:
+    """Markdown with front matter. `license` is one of the hub's identifiers; None is what texts of the kind have."""
+    kind = KINDS[manifest.schema]
+    shard = manifest.shards[0].file if manifest.shards else "data/…"
     sections = {
-        f"CLISM examples: {', '.join(pairs) or 'none'}": _WHAT,
-        "How many": _how_many(manifest),
-        "What was left out": _left_out(manifest.totals),
-        "Loading": _LOAD.format(shard=manifest.shards[0].file if manifest.shards else "data/…"),
+        f"{kind.title}: {', '.join(sorted(manifest.counts)) or 'none'}": kind.what,
+        "Source and license": kind.source,
+        "How many": _how_many(manifest, kind),
+        "What was left out": _left_out(manifest, kind),
+        "Loading": _LOAD.format(shard=shard, answers=kind.answers),
         "How it was made": _how_made(manifest),
     }
     text = "\n\n".join(
-        f"{'#' if position == 0 else '##'} {title}\n\n{body}" for position, (title, body) in enumerate(sections.items())
+        f"{'#' if position == 0 else '##'} {title}\n\n{body}"
+        for position, (title, body) in enumerate(sections.items())
+        if body is not None
     )
-    return f"---\n{_front_matter(manifest, license)}---\n\n{text}\n"
+    return f"---\n{_front_matter(manifest, kind, license or kind.license)}---\n\n{text}\n"
 
 
-def _front_matter(manifest: Manifest, license: str) -> str:
+def _front_matter(manifest: Manifest, kind: Kind, license: str) -> str:
     examples = manifest.totals.examples
     # The hub knows languages by their primary subtag: in "en-es-419" and "zh-Hant-en", the two or three small letters.
-    subtags = {subtag for pair in manifest.counts for subtag in pair.split("-")}
+    subtags = {subtag for langs in manifest.counts for subtag in langs.split("-")}
     languages = sorted(subtag for subtag in subtags if subtag.islower() and len(subtag) in (2, 3))
     # JSON is YAML: quoted, so that Norwegian's "no" does not become a truth value.
     values = {
         "language": languages,
         "license": license,
-        "task_categories": ["question-answering", "token-classification"],
+        "task_categories": kind.tasks,
         "size_categories": [next((name for limit, name in _SIZES if examples < limit), "n>1B")],
-        "tags": ["polyspan", manifest.schema.partition("/")[0], "cross-lingual", "span-extraction"],
+        "tags": ["polyspan", manifest.schema.partition("/")[0], *kind.tags],
         "configs": [{"config_name": "default", "data_files": "data/*.arrow"}],
     }
     return "".join(f"{name}: {json.dumps(value, ensure_ascii=False)}\n" for name, value in values.items())
 
 
-def _how_many(manifest: Manifest) -> str:
-    rows = [(f"`{pair}`", counts) for pair, counts in sorted(manifest.counts.items())]
+def _how_many(manifest: Manifest, kind: Kind) -> str:
+    rows = [(f"`{langs}`", *kind.numbers(counts).values()) for langs, counts in sorted(manifest.counts.items())]
+    numbers = kind.numbers(manifest.totals)
     if len(rows) > 1:
-        rows.append(("all", manifest.totals))
-    return _table(
-        ("pair", "pairs read", "examples", "kept", "questions"),
-        [
-            (name, f"{counts.pairs_read:,}", f"{counts.examples:,}", share(counts.examples, counts.pairs_read),
-             f"{counts.questions:,}")
-            for name, counts in rows
-        ],
-    )  # fmt: skip
+        rows.append(("all", *numbers.values()))
+    return _table((kind.langs, *numbers), rows)
 
 
-def _left_out(totals: PairCounts) -> str:
+def _left_out(manifest: Manifest, kind: Kind) -> str:
+    totals = manifest.totals
     rows = [
-        (unit, f"`{reason}`", f"{count:,}", share(count, found))
-        for unit, rejects, found in (
-            ("sentence pair", totals.pair_rejects, totals.pairs_read),
-            ("mention", totals.mention_rejects, totals.mentions_found),
-        )
-        for reason, count in by_count(rejects)
+        (kind.units.get(unit, unit), f"`{reason}`", f"{count:,}", share(count, getattr(totals, found)))
+        for unit, found, _, rejects in totals.BALANCES
+        for reason, count in by_count(getattr(totals, rejects))
     ]
     if not rows:
         return "Nothing."

@@ -45,7 +45,7 @@ def show(options: argparse.Namespace) -> int:
         inspection.show_rejects(
             options.dataset,
             options.count,
-            options.pair,
+            options.langs,
             sys.stdout,
             seed=options.seed,
             reason=options.rejects or None,
@@ -61,17 +61,18 @@ def show(options: argparse.Namespace) -> int:
     inspection.show_examples(
         options.dataset,
         options.count,
-        options.pair,
+        options.langs,
         sys.stdout,
         seed=options.seed,
         example_id=options.id,
+        answerable=options.answerable,
         color=color,
     )
     return OK
 
 
 def stats(options: argparse.Namespace) -> int:
-    numbers = inspection.statistics(options.dataset, options.pair)
+    numbers = inspection.statistics(options.dataset, options.langs)
     if options.json:
         print(json.dumps(numbers, indent=2, ensure_ascii=False))
     else:
@@ -91,8 +92,8 @@ def verify(options: argparse.Namespace) -> int:
     index = manifest.load(options.dataset)
     looked = "rows not looked at" if options.quick else "every answer in its place"
     print(
-        f"{_name(options.dataset)}: ok, {index.totals.examples:,} examples with {index.totals.questions:,} questions "
-        f"in {len(index.shards)} shards; sizes, checksums and counts agree, {looked}"
+        f"{_name(options.dataset)}: ok, {index.totals.size} in {len(index.shards)} shards; "
+        f"sizes, checksums and counts agree, {looked}"
     )
     return OK
 
@@ -144,19 +145,25 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     showing = command(
         show,
         "show",
-        "print examples with each [QUE] numbered and its answer marked",
+        "print examples with their answers marked",
         "examples:\n"
         "  polyspan-inspect show clism-en-vi --count 20 --pair en-vi\n"
+        "  polyspan-inspect show wiki-sw --unanswerable\n"
         "  polyspan-inspect show clism-en-vi --id 8f14e45fceea167a5a36\n"
         "  polyspan-inspect show clism-en-vi --rejects            a sample of everything that was left out\n"
         "  polyspan-inspect show clism-en-vi --rejects no_link    … for this reason",
     )
     showing.add_argument("--count", type=_natural, default=5, metavar="N", help="how many (default: 5)")
-    showing.add_argument("--pair", metavar="PAIR", help="only this language pair, as en-vi")
+    _add_langs(showing)
     showing.add_argument("--seed", type=int, default=0, metavar="N", help="another number shows others (default: 0)")
     showing.add_argument(
         "--rejects", nargs="?", const="", metavar="REASON", help="what was left out, for this or for any reason"
     )
+    kinds = showing.add_mutually_exclusive_group()
+    for flag, value in (("--answerable", True), ("--unanswerable", False)):
+        kinds.add_argument(
+            flag, dest="answerable", action="store_const", const=value, help=f"only {flag[2:]} anchor-MRC examples"
+        )
     showing.add_argument("--id", metavar="ID", help="only the record with this id")
     showing.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="auto (default): on a terminal"
@@ -165,10 +172,10 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     counting = command(
         stats,
         "stats",
-        "count pairs, rejects, questions, labels, answers and scores",
+        "count what was read, kept and left out, and tell what the examples are like",
         "example:\n  polyspan-inspect stats clism-en-vi --pair en-vi",
     )
-    counting.add_argument("--pair", metavar="PAIR", help="only this language pair, as en-vi")
+    _add_langs(counting)
     counting.add_argument("--json", action="store_true", help="for machines")
 
     checking = command(
@@ -193,6 +200,12 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     if unknown:
         options.parser.refuse("argument", unknown[0])
     return options
+
+
+def _add_langs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--pair", "--lang", dest="langs", metavar="LANG", help="only this language pair, as en-vi, or language, as sw"
+    )
 
 
 def _natural(text: str) -> int:

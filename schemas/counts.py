@@ -1,49 +1,75 @@
-"""The two ledgers of a job: every pair read and every mention found ends in exactly one column."""
+"""The ledgers of a job: everything that was found ends in exactly one column, as what was kept or under a reason."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+C = TypeVar("C", bound="Counts")
+
+
+class Balance(NamedTuple):
+    """Names of three fields of a `Counts` that add up: found = kept + the sum of rejects."""
+
+    unit: str  # what is counted, as `Reject.unit` says it
+    found: str
+    kept: str
+    rejects: str  # reason → count
 
 
 @dataclass(frozen=True, slots=True)
-class PairCounts:
-    """What became of one language pair's records. Chunks add up: `sum(chunks, PairCounts())`.
+class Counts:
+    """What became of the records of one language pair or language. Chunks add up: `sum(chunks, PairCounts())`.
 
-    >>> PairCounts(3, 1, {"no_mention": 2}, 2, 1, {"no_link": 1})
+    Every field of a subclass is a number, or numbers by name.
     """
 
-    pairs_read: int = 0
-    examples: int = 0
-    pair_rejects: dict[str, int] = field(default_factory=dict)  # reason → pairs
-    mentions_found: int = 0
-    questions: int = 0
-    mention_rejects: dict[str, int] = field(default_factory=dict)  # reason → mentions
+    SCHEMA: ClassVar[str]
+    BALANCES: ClassVar[tuple[Balance, ...]]
 
-    def __add__(self, other: PairCounts) -> PairCounts:
-        return PairCounts(
-            self.pairs_read + other.pairs_read,
-            self.examples + other.examples,
-            _added(self.pair_rejects, other.pair_rejects),
-            self.mentions_found + other.mentions_found,
-            self.questions + other.questions,
-            _added(self.mention_rejects, other.mention_rejects),
+    @property
+    def examples(self) -> int:
+        """Rows of the shards."""
+        raise NotImplementedError
+
+    @property
+    def size(self) -> str:
+        """What the rows hold, in words."""
+        raise NotImplementedError
+
+    def rejects(self) -> dict[str, dict[str, int]]:
+        """Unit → reason → count."""
+        return {balance.unit: getattr(self, balance.rejects) for balance in self.BALANCES}
+
+    def with_rejects(self: C, unit: str, reasons: Mapping[str, int]) -> C:
+        """These counts and so many more rejects of `unit`. Raises `ValueError` if nothing of the kind is counted."""
+        for balance in self.BALANCES:
+            if balance.unit == unit:
+                return self + type(self)(**{balance.rejects: dict(reasons)})
+        known = ", ".join(balance.unit for balance in self.BALANCES)
+        raise ValueError(f"expected a reject's unit to be one of {known}; found {unit!r}")
+
+    def __add__(self: C, other: C) -> C:
+        return type(self)(
+            *(_added(getattr(self, each.name), getattr(other, each.name)) for each in fields(self)),
         )
 
     def problems(self) -> list[str]:
-        """Which ledger does not add up, in words; empty when both do."""
+        """Which ledger does not add up, in words; empty when all do."""
         found = []
-        for unit, read, kept_as, kept, rejects in (
-            ("pairs read", self.pairs_read, "examples", self.examples, self.pair_rejects),
-            ("mentions found", self.mentions_found, "questions", self.questions, self.mention_rejects),
-        ):
-            rejected = sum(rejects.values())
+        for balance in self.BALANCES:
+            read, kept = getattr(self, balance.found), getattr(self, balance.kept)
+            reasons = getattr(self, balance.rejects)
+            rejected = sum(reasons.values())
+            what = in_words(balance.found)
             if read != kept + rejected:
-                found.append(f"{read} {unit}, but {kept} {kept_as} + {rejected} rejects = {kept + rejected}")
-            if min(read, kept, *rejects.values()) < 0:
-                found.append(f"a count of {unit} is negative")
+                found.append(
+                    f"{read} {what}, but {kept} {in_words(balance.kept)} + {rejected} rejects = {kept + rejected}"
+                )
+            if min(read, kept, *reasons.values()) < 0:
+                found.append(f"a count of {what} is negative")
         return found
 
     def check(self) -> None:
@@ -53,17 +79,90 @@ class PairCounts:
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; reasons in alphabetical order."""
-        return {
-            "pairs_read": self.pairs_read,
-            "examples": self.examples,
-            "pair_rejects": dict(sorted(self.pair_rejects.items())),
-            "mentions_found": self.mentions_found,
-            "questions": self.questions,
-            "mention_rejects": dict(sorted(self.mention_rejects.items())),
-        }
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: dict(sorted(v.items())) if isinstance(v, dict) else v for name, v in values.items()}
 
 
-def _added(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+@dataclass(frozen=True, slots=True)
+class PairCounts(Counts):
+    """clism/1: what became of a language pair's sentence pairs, and of the mentions in those that were not refused.
+
+    >>> PairCounts(3, 1, {"no_mention": 2}, 2, 1, {"no_link": 1})
+    """
+
+    SCHEMA = "clism/1"
+    BALANCES = (
+        Balance("pair", "pairs_read", "examples", "pair_rejects"),
+        Balance("mention", "mentions_found", "questions", "mention_rejects"),
+    )
+
+    pairs_read: int = 0
+    examples: int = 0
+    pair_rejects: dict[str, int] = field(default_factory=dict)  # reason → pairs
+    mentions_found: int = 0
+    questions: int = 0
+    mention_rejects: dict[str, int] = field(default_factory=dict)  # reason → mentions
+
+    @property
+    def size(self) -> str:
+        return f"{self.examples:,} examples with {self.questions:,} questions"
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorCounts(Counts):
+    """anchor_mrc/1: what became of a language's pages, of the links in its articles, of the mentions that those are,
+    and of the contexts that were drawn to answer no query.
+
+    >>> AnchorCounts(
+    ...     pages_read=9, articles=6, page_rejects={"redirect": 3},
+    ...     links_found=20, mentions=17, link_rejects={"red_link": 3}, links_saved_by={"redirect": 4},
+    ...     answerable=5, mention_rejects={"rare_entity": 10, "not_sampled": 2},
+    ...     contexts_drawn=6, unanswerable=5, context_rejects={"context_contains_entity": 1},
+    ...     entities=2,
+    ... )
+    """
+
+    SCHEMA = "anchor_mrc/1"
+    BALANCES = (
+        Balance("page", "pages_read", "articles", "page_rejects"),
+        Balance("link", "links_found", "mentions", "link_rejects"),
+        Balance("mention", "mentions", "answerable", "mention_rejects"),
+        Balance("context", "contexts_drawn", "unanswerable", "context_rejects"),
+    )
+
+    pages_read: int = 0
+    articles: int = 0
+    page_rejects: dict[str, int] = field(default_factory=dict)  # not articles, or not readable: reason → pages
+    links_found: int = 0  # in articles
+    mentions: int = 0  # links that lead to a definition article
+    link_rejects: dict[str, int] = field(default_factory=dict)  # reason → links
+    links_saved_by: dict[str, int] = field(default_factory=dict)  # rule of titles → mentions whose link it changed
+    answerable: int = 0  # examples: one per mention that was sampled and not refused
+    mention_rejects: dict[str, int] = field(default_factory=dict)  # reason → mentions
+    contexts_drawn: int = 0  # of articles that do not link to the entity
+    unanswerable: int = 0  # examples
+    context_rejects: dict[str, int] = field(default_factory=dict)  # reason → contexts
+    entities: int = 0  # with at least one example
+
+    @property
+    def examples(self) -> int:
+        return self.answerable + self.unanswerable
+
+    @property
+    def size(self) -> str:
+        return f"{self.examples:,} examples ({self.answerable:,} answerable) of {self.entities:,} entities"
+
+
+COUNTS: dict[str, type[Counts]] = {kind.SCHEMA: kind for kind in (AnchorCounts, PairCounts)}
+
+
+def in_words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _added(left: Any, right: Any) -> Any:
+    if not isinstance(left, dict):
+        return left + right
     total = Counter(left)
     total.update(right)
     return dict(sorted(total.items()))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import UnionType
-from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from schemas.counts import PairCounts
+from schemas.counts import COUNTS, Counts
 
 FORMAT_VERSION = 1
 FILE_NAME = "manifest.json"
@@ -61,7 +62,7 @@ class Manifest:
     schema: str  # name and version: "clism/1"
     shards: tuple[ShardEntry, ...]  # of data/, in the order in which they are read
     rejects: tuple[ShardEntry, ...]  # of rejects/: a sample for reading, while `counts` are exact
-    counts: dict[str, PairCounts]  # "en-vi" → its two ledgers
+    counts: Mapping[str, Counts]  # "en-vi", or "sw" where there is one language → its ledgers
     config: dict[str, Any]  # the resolved configuration: plain JSON values
     versions: dict[str, str]  # of every library that decides the bytes
     inputs: tuple[InputFile, ...]
@@ -70,8 +71,8 @@ class Manifest:
     format_version: int = field(default=FORMAT_VERSION, kw_only=True)
 
     @property
-    def totals(self) -> PairCounts:
-        return sum(self.counts.values(), PairCounts())
+    def totals(self) -> Counts:
+        return sum(self.counts.values(), _counts_type(self.schema)())
 
     def problems(self) -> list[str]:
         """What contradicts itself, in words; empty when nothing does."""
@@ -90,7 +91,7 @@ class Manifest:
             "format_version": self.format_version,
             "schema": self.schema,
             "totals": self.totals.to_json(),
-            "counts": {pair: counts.to_json() for pair, counts in sorted(self.counts.items())},
+            "counts": {langs: counts.to_json() for langs, counts in sorted(self.counts.items())},
             "shards": [shard._asdict() for shard in self.shards],
             "rejects": [shard._asdict() for shard in self.rejects],
             "config": self.config,
@@ -143,6 +144,13 @@ def load(folder: str | Path) -> Manifest:
         raise DatasetError(f"{folder}: {error}") from None
 
 
+def _counts_type(schema: object) -> type[Counts]:
+    if not isinstance(schema, str) or schema not in COUNTS:
+        known = ", ".join(sorted(COUNTS))
+        raise DatasetError(f"{FILE_NAME}: schema {schema} is not one that this release of polyspan reads ({known})")
+    return COUNTS[schema]
+
+
 def _decoded(hint: Any, value: Any, where: str) -> Any:
     """JSON's plain `value` as the type that `hint` names; `where` it stands goes into the error."""
     outer, inner = get_origin(hint), get_args(hint)
@@ -154,12 +162,14 @@ def _decoded(hint: Any, value: Any, where: str) -> Any:
         return tuple(_decoded(inner[0], each, f"{where}[{at}]") for at, each in enumerate(value))
     if outer is dict and isinstance(value, dict):
         return {name: _decoded(inner[1], each, f"{where}[{name!r}]") for name, each in value.items()}
-    if hint in (Manifest, ShardEntry, InputFile, PairCounts) and isinstance(value, dict):
-        hints = get_type_hints(hint)
+    if hint in (Manifest, ShardEntry, InputFile, *COUNTS.values()) and isinstance(value, dict):
+        hints = {name: each for name, each in get_type_hints(hint).items() if get_origin(each) is not ClassVar}
         if missing := [name for name in hints if name not in value]:
             raise DatasetError(f"{FILE_NAME}: {where or 'it'} lacks {', '.join(missing)}. {_RESTORE}")
         if unknown := [name for name in value if name not in hints]:
             raise DatasetError(f"{FILE_NAME}: {where or 'it'} has unknown {', '.join(unknown)}. {_RESTORE}")
+        if hint is Manifest:
+            hints["counts"] = dict[str, _counts_type(value["schema"])]  # type: ignore[misc]
         return hint(**{name: _decoded(hints[name], value[name], f"{where}.{name}".lstrip(".")) for name in hints})
     if type(value) is hint:  # not isinstance: True is no count
         return value

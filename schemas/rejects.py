@@ -1,8 +1,9 @@
 """Refused records: every input ends as an example or as one of these.
 
-Two ledgers are kept apart. A *pair* (later: an article) is an input record; pairs read = examples + pair rejects.
-A *mention* is a candidate inside a record that was not refused for another reason; mentions found = questions +
-mention rejects.
+What is counted apart has a *unit*, and `schemas.counts` says what each adds up to. In clism, a "pair" is an input
+record and a "mention" a candidate inside a record that was not refused itself. In anchor_mrc, a "page" is an input
+record, a "link" stands in an article, a "mention" is a link that leads to a definition article, and a "context" was
+drawn to answer no query.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ class Reject:
     """
 
     reason: str  # snake_case, from a closed list that the job documents
-    unit: str  # "pair" or "mention"
+    unit: str  # of a `Balance` of the schema's counts
     record_id: str
-    pair: str
+    pair: str  # of languages; in anchor_mrc the language
     corpus: str
-    line: int
+    line: int  # in anchor_mrc the page's id
     excerpt: str
 
     ARROW_SCHEMA = pa.schema(

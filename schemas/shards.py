@@ -6,18 +6,28 @@ import hashlib
 import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from schemas import clism, manifest
+from schemas import anchor_mrc, clism, manifest
+from schemas.anchor_mrc import AnchorMrcExample
 from schemas.clism import ClismExample
 from schemas.manifest import DatasetError, Manifest, ShardEntry, ShardInfo
 from schemas.rejects import Reject
 
 ROWS_PER_BATCH = 4_096
 SCHEMA_KEY = b"polyspan.schema"
-SCHEMAS = {"clism/1": clism.ARROW_SCHEMA, "rejects/1": Reject.ARROW_SCHEMA}
+SCHEMAS = {
+    "anchor_mrc/1": anchor_mrc.ARROW_SCHEMA,
+    "clism/1": clism.ARROW_SCHEMA,
+    "rejects/1": Reject.ARROW_SCHEMA,
+}
+EXAMPLES: dict[str, type[ClismExample] | type[AnchorMrcExample]] = {
+    "anchor_mrc/1": AnchorMrcExample,
+    "clism/1": ClismExample,
+}
 
 _HASH_BLOCK = 1 << 20  # bytes
 _AGAIN = "Restore it from a copy, or make the dataset again in a new folder"
@@ -74,9 +84,19 @@ def read_rejects(
     return _read(Path(folder), index, index.rejects, "rejects/1", columns, verify)
 
 
-def read_examples(folder: str | Path, verify: bool = False) -> Iterator[ClismExample]:
+def read_examples(folder: str | Path, verify: bool = False) -> Iterator[Any]:
+    """The examples of a local dataset folder, each of its schema's class: `ClismExample` or `AnchorMrcExample`."""
+    from_row = EXAMPLES[manifest.load(folder).schema].from_row
     for batch in read_shards(folder, verify=verify):
-        yield from map(ClismExample.from_row, batch.to_pylist())
+        yield from map(from_row, batch.to_pylist())
+
+
+def langs_of(batch: pa.RecordBatch) -> pa.Array:
+    """The language or language pair of each row of examples or rejects, as the manifest's counts name it."""
+    for column in ("lang", "pair"):
+        if column in batch.schema.names:
+            return batch[column]
+    return pc.binary_join_element_wise(batch["source_lang"], batch["target_lang"], "-")
 
 
 def stray_files(folder: str | Path, index: Manifest) -> list[str]:

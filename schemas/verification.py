@@ -3,16 +3,48 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas import manifest
-from schemas.clism import ClismExample, problems
+from schemas import anchor_mrc, clism, manifest
 from schemas.manifest import DatasetError, Manifest, ShardEntry
-from schemas.shards import SCHEMAS, check_nulls, check_shard, open_shard, stray_files
+from schemas.shards import EXAMPLES, SCHEMAS, check_nulls, check_shard, langs_of, open_shard, stray_files
+
+
+class Rules(NamedTuple):
+    """What the rows of a schema have to agree with."""
+
+    problems: Callable[[Any], list[str]]  # of one example
+    counted: Callable[[pa.Table], pa.Table]  # rows → `langs` and what the manifest counts of them, by its names there
+
+
+def count_pairs(rows: pa.Table) -> pa.Table:
+    table = pa.table({"langs": langs_of(rows), "questions": pc.list_value_length(rows["questions"])})
+    groups = table.group_by("langs").aggregate([([], "count_all"), ("questions", "sum")])
+    return pa.table({"langs": groups["langs"], "examples": groups["count_all"], "questions": groups["questions_sum"]})
+
+
+def count_anchors(rows: pa.Table) -> pa.Table:
+    groups = rows.group_by("lang").aggregate([([], "count_all"), ("answerable", "sum"), ("entity", "count_distinct")])
+    unanswerable = pc.subtract(groups["count_all"], groups["answerable_sum"].cast(pa.int64()))
+    return pa.table(
+        {
+            "langs": groups["lang"],
+            "answerable": groups["answerable_sum"],
+            "unanswerable": unanswerable,
+            "entities": groups["entity_count_distinct"],
+        }
+    )
+
+
+RULES = {
+    "anchor_mrc/1": Rules(anchor_mrc.problems, count_anchors),
+    "clism/1": Rules(clism.problems, count_pairs),
+}
 
 
 def find_problems(folder: str | Path, quick: bool = False) -> Iterator[str]:
@@ -22,8 +54,6 @@ def find_problems(folder: str | Path, quick: bool = False) -> Iterator[str]:
     """
     folder = Path(folder)
     index = manifest.load(folder)
-    if index.schema not in SCHEMAS:
-        raise DatasetError(f"{folder}: schema {index.schema} is not one that this release of polyspan reads")
     yield from (f"{manifest.FILE_NAME}: {problem}" for problem in index.problems())
     yield from (f"{name}: stands in the folder, but not in the manifest" for name in stray_files(folder, index))
     whole: list[tuple[ShardEntry, str]] = []
@@ -41,9 +71,9 @@ def find_problems(folder: str | Path, quick: bool = False) -> Iterator[str]:
 
 
 def _example_problems(folder: Path, index: Manifest, shards: list[ShardEntry]) -> Iterator[str]:
-    ids = []  # memory-mapped
-    examples: Counter[str] = Counter()
-    questions: Counter[str] = Counter()
+    rules = RULES[index.schema]
+    from_row: Callable[[dict[str, Any]], Any] = EXAMPLES[index.schema].from_row
+    looked_at = [SCHEMAS[index.schema].empty_table()]  # memory-mapped
     for shard in shards:
         start = 0
         for batch in open_shard(folder / shard.file, index.schema):
@@ -54,32 +84,30 @@ def _example_problems(folder: Path, index: Manifest, shards: list[ShardEntry]) -
                 yield f"{shard.file} rows {start} to {start + batch.num_rows - 1}: {error}"
                 start += batch.num_rows
                 continue
-            ids.append(batch["id"])
-            for row, example in enumerate(map(ClismExample.from_row, batch.to_pylist()), start):
-                pair = f"{example.source_lang}-{example.target_lang}"
-                found = problems(example)
-                if pair not in index.counts:
-                    found.append(f"pair {pair} has no counts in the manifest")
+            looked_at.append(pa.Table.from_batches([batch]))
+            examples = map(from_row, batch.to_pylist())
+            for row, (example, langs) in enumerate(zip(examples, langs_of(batch).to_pylist(), strict=True), start):
+                found = rules.problems(example)
+                if langs not in index.counts:
+                    found.append(f"{langs} has no counts in the manifest")
                 yield from (f"{shard.file} row {row} (id {example.id}): {problem}" for problem in found)
-                examples[pair] += 1
-                questions[pair] += len(example.questions)
             start += batch.num_rows
-    yield from _repeated(ids)
+    rows = pa.concat_tables(looked_at)
+    yield from _repeated(rows["id"])
     if len(shards) < len(index.shards):
         return  # what is missing has been said
-    for pair, counts in sorted(index.counts.items()):
-        for what, expected, rows in (
-            ("examples", counts.examples, examples[pair]),
-            ("questions", counts.questions, questions[pair]),
-        ):
-            if expected != rows:
-                yield f"{pair}: the manifest counts {expected} {what}, but the shards hold {rows}"
+    table = rules.counted(rows)
+    counted = {of["langs"]: of for of in table.to_pylist()}
+    names = [name for name in table.column_names if name != "langs"]
+    for langs, counts in sorted(index.counts.items()):
+        for name in names:
+            expected, held = getattr(counts, name), counted.get(langs, {}).get(name, 0)
+            if expected != held:
+                yield f"{langs}: the manifest counts {expected} {name}, but the shards hold {held}"
 
 
-def _repeated(ids: list[pa.Array]) -> Iterator[str]:
-    if not ids:
-        return
-    values = pc.value_counts(pa.chunked_array(ids))
+def _repeated(ids: pa.ChunkedArray) -> Iterator[str]:
+    values = pc.value_counts(ids)
     for repeated in values.filter(pc.greater(values.field("counts"), 1)).to_pylist():
         yield f"id {repeated['values']} stands in {repeated['counts']} rows: look at them with show --id"
 
@@ -90,12 +118,12 @@ def _reject_problems(folder: Path, index: Manifest, shards: list[ShardEntry]) ->
         for batch in open_shard(folder / shard.file, "rejects/1"):
             kept.update(zip(*(batch[name].to_pylist() for name in ("pair", "unit", "reason")), strict=True))
     counted = {
-        (pair, unit, reason): count
-        for pair, counts in index.counts.items()
-        for unit, rejects in (("pair", counts.pair_rejects), ("mention", counts.mention_rejects))
+        (langs, unit, reason): count
+        for langs, counts in index.counts.items()
+        for unit, rejects in counts.rejects().items()
         for reason, count in rejects.items()
     }
     for key, count in sorted(kept.items()):
         if count > counted.get(key, 0):
-            pair, unit, reason = key
-            yield f"{pair}: {count} {unit} rejects {reason} are kept, but the manifest counts {counted.get(key, 0)}"
+            langs, unit, reason = key
+            yield f"{langs}: {count} {unit} rejects {reason} are kept, but the manifest counts {counted.get(key, 0)}"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from schemas.counts import PairCounts
+from schemas.counts import Counts
 from schemas.rejects import Reject
 
 
@@ -16,30 +16,33 @@ from schemas.rejects import Reject
 class Ledger:
     """What became of the records of some chunks.
 
-    `sample` holds, per pair of languages and reason, the `sample_size` rejects that a hash of (seed, reject) ranks
+    `sample` holds, per language (or pair) and reason, the `sample_size` rejects that a hash of (seed, reject) ranks
     first: which ones they are depends on the input alone, never on the order in which chunks are done.
     """
 
     seed: int
     sample_size: int
-    counts: dict[str, PairCounts] = field(default_factory=dict)
+    counts: dict[str, Counts] = field(default_factory=dict)
     sample: list[Reject] = field(default_factory=list)
 
-    def add(self, pair: str, counts: PairCounts, rejects: Iterable[Reject] = ()) -> None:
-        """Counts records of `pair`, and each of `rejects` under its unit and reason."""
+    def add(self, langs: str, counts: Counts, rejects: Iterable[Reject] = ()) -> None:
+        """Counts records of `langs` ("en-vi", "sw"), and each of `rejects` under its unit and reason.
+
+        Rejects that `counts` holds already are counted there alone, and not sampled.
+        """
         rejects = list(rejects)
-        refused = {
-            unit: dict(Counter(reject.reason for reject in rejects if reject.unit == unit))
-            for unit in ("pair", "mention")
-        }
-        added = counts + PairCounts(pair_rejects=refused["pair"], mention_rejects=refused["mention"])
-        self.counts[pair] = self.counts.get(pair, PairCounts()) + added
+        for (unit, reason), count in Counter((reject.unit, reject.reason) for reject in rejects).items():
+            counts = counts.with_rejects(unit, {reason: count})
+        self._count(langs, counts)
         self.sample = self._first(self.sample + rejects)
 
     def merge(self, other: Ledger) -> None:
-        for pair, counts in other.counts.items():
-            self.counts[pair] = self.counts.get(pair, PairCounts()) + counts
+        for langs, counts in other.counts.items():
+            self._count(langs, counts)
         self.sample = self._first(self.sample + other.sample)
+
+    def _count(self, langs: str, counts: Counts) -> None:
+        self.counts[langs] = self.counts[langs] + counts if langs in self.counts else counts
 
     def _first(self, rejects: list[Reject]) -> list[Reject]:
         groups: dict[tuple[str, str, str], list[Reject]] = defaultdict(list)
@@ -62,15 +65,15 @@ class Ledger:
         return {
             "seed": self.seed,
             "sample_size": self.sample_size,
-            "counts": {pair: counts.to_json() for pair, counts in self.counts.items()},
+            "counts": {langs: counts.to_json() for langs, counts in self.counts.items()},
             "sample": [asdict(reject) for reject in self.sample],
         }
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Ledger:
+    def from_json(cls, value: dict[str, Any], counts_type: type[Counts]) -> Ledger:
         return cls(
             value["seed"],
             value["sample_size"],
-            {pair: PairCounts(**counts) for pair, counts in value["counts"].items()},
+            {langs: counts_type(**counts) for langs, counts in value["counts"].items()},
             [Reject(**reject) for reject in value["sample"]],
         )

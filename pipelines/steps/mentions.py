@@ -7,6 +7,7 @@ title table. Entities are parted into runs of numbers; each part is worked on al
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ from pipelines.steps.queries import title_names
 from pipelines.steps.title_table import KINDS, TitleTable
 from pipelines.steps.titles import RULES
 from schemas.counts import AnchorCounts
-from schemas.rejects import Reject
+from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 
 SPARE_CONTEXTS = 3  # drawn for an entity beyond those that it needs: some turn out to mention it
 
@@ -133,10 +134,10 @@ def link_rejects(links: Links, pages: pa.Table, lang: str, corpus: str) -> list[
             page_id, edges = pages["page_id"][row].as_py(), pages["anchor_edges"][row].as_py()
             targets = pages["targets"][row].as_py()
         start, end = edges[2 * anchor : 2 * anchor + 2]
-        excerpt = f"[[{targets[anchor] or ''}]] in: {text[max(0, start - 40) : start]}⟦{text[start:end]}⟧{text[end : end + 40]}"
-        rejects.append(
-            Reject(links.reason_L[place], "link", f"{page_id}:{anchor}", lang, corpus, page_id, excerpt[:200])
-        )
+        around = f"{text[max(0, start - 40) : start]}⟦{text[start:end]}⟧{text[end : end + 40]}"
+        excerpt = f"[[{targets[anchor] or ''}]] in: {around}"[:MAX_EXCERPT_CHARS]
+        reason = links.reason_L[place]
+        rejects.append(Reject(reason, "link", f"{page_id}:{anchor}", lang, corpus, page_id, excerpt))
     return rejects
 
 
@@ -167,9 +168,8 @@ def definitions_of(pages: pa.Table, table: TitleTable, own_rows: NDArray[np.bool
     rows = np.flatnonzero(own_rows & (found.kinds == KINDS.index("article")))
     rows = rows[np.argsort(found.articles[rows], kind="stable")]
     entities = found.articles[rows].astype(np.int64)
-    return pa.table(
-        [entities, rows.astype(np.int32), pages["page_id"].take(rows), pages["title"].take(rows)], schema=DEFINED
-    )
+    columns = [entities, rows.astype(np.int32), pages["page_id"].take(rows), pages["title"].take(rows)]
+    return pa.table(columns, schema=DEFINED)
 
 
 def mentions_of(pages: pa.Table, links: Links, seed: int, per_entity: int) -> pa.Table:
@@ -200,11 +200,13 @@ def _anchor_texts(pages: pa.Table, row_B: Ints, anchor_B: Ints) -> list[str]:
 
 
 def cut_by_part(table: pa.Table, entities: int, parts: int) -> list[pa.Table]:
-    """A table whose entities ascend, cut into those of each part: `i * entities / parts` to `(i + 1) * entities / parts`."""
-    bounds = np.searchsorted(table["entity"].to_numpy(), [-(-index * entities // parts) for index in range(parts + 1)])
-    return [
-        table.slice(start, end - start) for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
-    ]
+    """A table whose entities ascend, cut into those of each part: from `i * entities / parts` to below that of i + 1."""
+    starts = [-(-index * entities // parts) for index in range(parts + 1)]
+    return _slices(table, np.searchsorted(table["entity"].to_numpy(), starts))
+
+
+def _slices(table: pa.Table, bounds: Ints) -> list[pa.Table]:
+    return [table.slice(start, end - start) for start, end in pairwise(bounds.tolist())]
 
 
 # --- of one part ----------------------------------------------------------------------------------
@@ -315,8 +317,7 @@ def wanted_texts(
     chunk_W = everything["chunk"].to_numpy()
     order = np.lexsort((everything["row"].to_numpy(), chunk_W))
     everything = everything.take(order).select(WANTED.names)
-    bounds = np.searchsorted(chunk_W[order], np.arange(chunks + 1)).tolist()
-    return [everything.slice(start, end - start) for start, end in zip(bounds[:-1], bounds[1:], strict=True)]
+    return _slices(everything, np.searchsorted(chunk_W[order], np.arange(chunks + 1)))
 
 
 def _wanted(

@@ -90,3 +90,58 @@ def test_hugging_face_datasets_loads_the_folder_as_its_card_says(datasets, datas
     loaded = datasets.load_dataset(str(dataset), cache_dir=str(tmp_path / "cache"))
     assert list(loaded) == ["train"]
     assert [answers(row) for row in loaded["train"]] == FIRST + LAST
+
+
+# --- anchor-MRC ------------------------------------------------------------------------------------------------------
+
+EN, ALL = [["cloze"], ["Hanoi", "Hanoi"], []], 11
+
+
+@pytest.fixture
+def anchor_shards(anchors) -> list[Path]:
+    return sorted((anchors / "data").glob("*.arrow"))
+
+
+def spans(rows) -> list[list[str]]:
+    """The answers of the English rows of any reader."""
+    texts = [
+        [row["context_text"][a["start_char"] : a["end_char"]] for a in row["answers"]]
+        for row in rows
+        if row["lang"] == "en" and row["answerable"] == isinstance(row["anchor_text"], str)  # pandas: NaN
+    ]
+    assert all("[MASK]" in row["query_text"] and row["mention_article"]["page_id"] > 1000 for row in rows)
+    return texts
+
+
+def test_pandas_reads_anchors(anchor_shards):
+    assert spans([row for _, row in pandas.read_feather(anchor_shards[0]).iterrows()]) == EN
+
+
+def test_pyarrow_dataset_reads_anchors(anchors):
+    table = pyarrow.dataset.dataset(anchors / "data", format="ipc").to_table(filter=pc.field("lang") == "en")
+    assert spans(table.to_pylist()) == EN
+
+
+def test_polars_reads_anchors(anchor_shards):
+    assert spans(polars.read_ipc(anchor_shards[0]).to_dicts()) == EN
+    counted = polars.scan_ipc(anchor_shards).group_by("lang").agg(polars.col("entity").n_unique()).collect()
+    assert counted["entity"].sum() == 9
+
+
+def test_duckdb_slices_the_anchors_itself(anchors):
+    examples = pyarrow.dataset.dataset(anchors / "data", format="ipc")  # which the query finds by its name
+    rows = (
+        duckdb.connect()
+        .execute(
+            "SELECT anchor_text, substring(context_text, a.start_char + 1, a.end_char - a.start_char) "
+            "FROM (SELECT anchor_text, context_text, unnest(answers) AS a FROM examples)"
+        )
+        .fetchall()
+    )
+    assert examples is not None
+    assert len(rows) == ALL and all(anchor == answer for anchor, answer in rows)
+
+
+def test_hugging_face_datasets_loads_the_folder_of_anchors(datasets, anchors, tmp_path):
+    loaded = datasets.load_dataset(str(anchors), cache_dir=str(tmp_path / "cache"))
+    assert spans(list(loaded["train"])) == EN

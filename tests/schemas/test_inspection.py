@@ -15,8 +15,9 @@ import pytest
 
 from schemas.cli import main
 from schemas.clism import ARROW_SCHEMA, QUE_TOKEN, ClismExample, problems
+from schemas.clism_view import render_example
 from schemas.counts import PairCounts
-from schemas.inspection import render_example, show_examples, statistics
+from schemas.inspection import show_examples, statistics
 from schemas.verification import find_problems
 
 FSI, PDI = "\u2068", "\u2069"
@@ -276,7 +277,7 @@ def test_a_pair_without_counts_is_found(golden, tmp_path):
     manifest = golden.write(tmp_path)
     renamed = {pair.replace("en-hi", "en-ur"): counts for pair, counts in manifest.counts.items()}
     (tmp_path / "manifest.json").write_text(replace(manifest, counts=renamed).to_json())
-    assert any("pair en-hi has no counts in the manifest" in problem for problem in find_problems(tmp_path))
+    assert any("en-hi has no counts in the manifest" in problem for problem in find_problems(tmp_path))
 
 
 @pytest.mark.parametrize("quick", [[], ["--quick"]])
