@@ -200,7 +200,7 @@ def _anchor_texts(pages: pa.Table, row_B: Ints, anchor_B: Ints) -> list[str]:
 
 
 def cut_by_part(table: pa.Table, entities: int, parts: int) -> list[pa.Table]:
-    """A table whose entities ascend, cut into those of each part: from `i * entities / parts` to below that of i + 1."""
+    """A table whose entities ascend, cut into those of each part: `i * entities / parts` to below that of i + 1."""
     starts = [-(-index * entities // parts) for index in range(parts + 1)]
     return _slices(table, np.searchsorted(table["entity"].to_numpy(), starts))
 
