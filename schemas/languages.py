@@ -1,4 +1,5 @@
-"""The languages that Polyspan knows, one row each: mPMR's 24 (mPMR, table 4) and those that the evaluation sets add."""
+"""The languages that Polyspan knows, one row each: mPMR's 24 (mPMR, table 4), those that the evaluation sets add,
+and one whose whole Wikipedia is small."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ class Language:
     Language(code='vi', name='Vietnamese', iso639_3='vie', script='Latn', tokenizer='moses', spaced=True, ...)
     """
 
-    code: str  # ISO 639-1; the only spelling that files, records and configurations use
+    code: str  # ISO 639-1, or 639-3 where it has none; the only spelling that files, records and configurations use
     name: str
     iso639_3: str  # the macrolanguage where there is one: `ara`, `zho`, `swa`
     script: str  # ISO 15924
@@ -34,6 +35,7 @@ class Language:
 #       (benchmarks/bench_projection.py). spaCy can call jieba instead; so do we, in its Rust form.
 LANGUAGES: dict[str, Language] = {
     "ar": Language("ar", "Arabic", "ara", "Arab", "spacy", right_to_left=True),
+    "bg": Language("bg", "Bulgarian", "bul", "Cyrl", "spacy"),  # XTREME
     "bn": Language("bn", "Bengali", "ben", "Beng", "spacy"),
     "de": Language("de", "German", "deu", "Latn", "spacy"),
     "el": Language("el", "Greek", "ell", "Grek", "spacy"),
@@ -46,6 +48,7 @@ LANGUAGES: dict[str, Language] = {
     "it": Language("it", "Italian", "ita", "Latn", "spacy"),
     "ja": Language("ja", "Japanese", "jpn", "Jpan", "sudachi", spaced=False),
     "ko": Language("ko", "Korean", "kor", "Kore", "moses"),
+    "ltg": Language("ltg", "Latgalian", "ltg", "Latn", "moses"),  # the smallest whole Wikipedia in our tests
     "nl": Language("nl", "Dutch", "nld", "Latn", "spacy"),
     "pl": Language("pl", "Polish", "pol", "Latn", "spacy"),
     "pt": Language("pt", "Portuguese", "por", "Latn", "spacy"),

@@ -61,7 +61,7 @@ def cut_context(
 
 def _last_words(text: str, end: int, count: int, tokenize: Tokenizer) -> list[CharSpan]:
     """The spans of the last `count` words of text[:end]."""
-    reach = count * CHARS_PER_WORD
+    reach = (count + 4) * CHARS_PER_WORD
     while count:
         start = max(0, end - reach)
         if start and (blank := _WHITE_SPACE.search(text, start, end)):
@@ -69,16 +69,16 @@ def _last_words(text: str, end: int, count: int, tokenize: Tokenizer) -> list[Ch
         words = tokenize(text[start:end])
         if len(words) > count or start == 0:  # the first one may be cut
             return [CharSpan(word.start + start, word.end + start) for word in words[-count:]]
-        reach *= 2
+        reach += reach // 2
     return []
 
 
 def _first_words(text: str, start: int, count: int, tokenize: Tokenizer) -> list[CharSpan]:
     """The spans of the first `count` words of text[start:]."""
-    reach = count * CHARS_PER_WORD
+    reach = (count + 4) * CHARS_PER_WORD
     while count:
         words = tokenize(text[start : start + reach])
         if len(words) > count or start + reach >= len(text):
             return [CharSpan(word.start + start, word.end + start) for word in words[:count]]
-        reach *= 2
+        reach += reach // 2
     return []

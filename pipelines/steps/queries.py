@@ -11,7 +11,7 @@ from pipelines.steps.tokenize import Tokenizer
 from schemas.anchor_mrc import MASK_TOKEN, query_holds
 from schemas.spans import CharSpan
 
-CHARS_PER_WORD = 8  # a first guess of how much text holds some words
+CHARS_PER_WORD = 6  # a first guess of how much text holds some words, white space included
 
 _PARENTHETICAL = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
@@ -26,14 +26,14 @@ class Query(NamedTuple):
 
 def first_words(text: str, count: int, tokenize: Tokenizer) -> str:
     """The text up to the end of its word number `count`; all of it if it has no more."""
-    reach = count * CHARS_PER_WORD
+    reach = (count + 4) * CHARS_PER_WORD
     while True:
         words = tokenize(text[:reach])
         if len(words) > count:  # the last one may be cut
             return text[: words[count - 1].end]
         if reach >= len(text):
             return text
-        reach *= 2
+        reach += reach // 2
 
 
 def title_names(title: str) -> list[str]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from pipelines.steps.contexts import cut_context
 from pipelines.steps.mentions import ANSWERABLE, DEFINITION, UNANSWERABLE
 from pipelines.steps.pairing import below
-from pipelines.steps.phrases import mentions_any
+from pipelines.steps.phrases import Searchable
 from pipelines.steps.queries import anonymise, first_words, query_problem, title_names
 from pipelines.steps.records import ConfigError
 from pipelines.steps.tokenize import tokenizer_for
@@ -108,7 +108,8 @@ def _texts_of_page(
     page_id, revision_id, title, article, edges, names = (
         pages[name][number].as_py() for name in ("page_id", "revision_id", "title", "text", "anchor_edges", "names")
     )
-    links: set[int] | None = None
+    links: set[int] = set()
+    searchable: Searchable | None = None
     for row in wanted:
         text = _Text(row["entity"], row["what"], row["place"])._replace(
             page_id=page_id, revision_id=revision_id, title=title, anchor=row["anchor"]
@@ -118,8 +119,9 @@ def _texts_of_page(
             yield text._replace(text=query, names=tuple(dict.fromkeys([*title_names(title), *names])))
             continue
         if text.what == UNANSWERABLE:
-            links = set(linked["articles"][number].as_py()) if links is None else links
-            if text.entity in links or mentions_any(article, row["names"], spaced):
+            if searchable is None:
+                links, searchable = set(linked["articles"][number].as_py()), Searchable(article, spaced)
+            if text.entity in links or searchable.mentions_any(row["names"]):
                 reason = "links_to_entity" if text.entity in links else "mentions_entity"
                 yield text._replace(reject=reason)
                 continue

@@ -17,7 +17,7 @@ import pytest
 from pipelines import anchor_transforms, cli
 from pipelines.anchor_mrc import run
 from pipelines.recipes import ANCHOR_MRC, AnchorMrcConfig
-from pipelines.steps.phrases import mentions_any
+from pipelines.steps.phrases import Searchable
 from pipelines.steps.triplets import TripletConfig
 from schemas import manifest as manifests
 from schemas.anchor_mrc import AnchorMrcExample
@@ -103,7 +103,7 @@ def test_an_entity_has_ten_examples_of_each_kind(dataset):
 def test_queries_are_anonymous_and_contexts_hold_their_anchor(dataset):
     for example in examples_of(dataset):
         assert example.query_text.startswith("[MASK] is a town of the plain.")
-        assert not mentions_any(example.query_text, [example.entity], spaced=True)
+        assert not Searchable(example.query_text, spaced=True).mentions_any([example.entity])
         for span in example.answers:
             assert span.of(example.context_text) == example.anchor_text == example.entity
 
@@ -112,7 +112,7 @@ def test_an_unanswerable_context_is_of_an_article_that_knows_nothing_of_the_enti
     texts = {page.title: page.text for page in town_pages()}
     for example in examples_of(dataset):
         if not example.answerable:
-            assert not mentions_any(texts[example.mention_article.title], [example.entity], spaced=True)
+            assert not Searchable(texts[example.mention_article.title], spaced=True).mentions_any([example.entity])
 
 
 def test_answers_stand_anywhere(dataset):
