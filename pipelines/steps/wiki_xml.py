@@ -1,0 +1,162 @@
+"""The XML of MediaWiki's exports (schemas 0.3 to 0.11): cut into pages, and pages into their fields.
+
+Exports escape every `<` of a text, so `<page>` and `</page>` are never anything but tags: pages are cut there, wherever
+in the file reading begins, and each is parsed as a document of its own. What is wrong with one costs no other.
+"""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+MAX_PAGE_BYTES = 1 << 26  # of XML, all revisions together; an article has at most 2 MiB of text
+
+
+class Page(NamedTuple):
+    """One page, with the last of its revisions in the file."""
+
+    page_id: int
+    revision_id: int
+    namespace: int
+    title: str  # with its namespace: "Jamii:Watu"
+    redirect: str | None  # the title that it leads to
+    text: str  # wikitext
+
+
+class Damage(NamedTuple):
+    """What could not be read of a range, in place of the pages that it held.
+
+    Of the file: `corrupt_block` (bzip2), `unreadable_rest` (other forms), `truncated`. Of one page: `cut_page` (begun,
+    not ended), `page_too_long`, `invalid_utf8`, `bad_page` (not as MediaWiki writes it), `text_missing` (a stub dump).
+    """
+
+    reason: str
+    detail: str
+
+
+class Piece(NamedTuple):
+    """Some bytes of XML, or what stands between two pieces of it that cannot be read."""
+
+    ours: bool  # whether pages that start in it are of the range that is read
+    data: bytes | Damage
+
+
+# --- from pieces to the XML of each page ------------------------------------------------------------------------------
+
+_PAGE = b"<page>"
+_PAGE_TAG = re.compile(rb"<(/?)page>")
+_TITLE = re.compile(rb"<title>([^<]*)</title>")
+_UNFINISHED = "has no end: the file ends inside it, or cannot be read on"
+
+
+def cut_pages(pieces: Iterable[Piece]) -> Iterator[bytes | Damage]:
+    """The XML of each page that starts in a piece of ours, and the damage to such pages and pieces."""
+    buffer = bytearray()  # begins with the page that is being read, or with what may be the start of its tag
+    ours = 0  # how many of its bytes are
+    begun = False  # whether a page is being read
+    for piece in pieces:
+        if isinstance(piece.data, Damage):
+            if begun:
+                yield Damage("cut_page", f"{_name(buffer)} {_UNFINISHED}")
+            if not piece.ours:
+                return
+            yield piece.data
+            buffer, ours, begun = bytearray(), 0, False
+            continue
+        buffer += piece.data
+        ours = len(buffer) if piece.ours else ours
+        while True:
+            if not begun:
+                start = buffer.find(_PAGE)
+                begun, searched = 0 <= start < ours, len(_PAGE)
+                if not begun:
+                    start = len(buffer) - _begun_tag_bytes(buffer)
+                del buffer[:start]
+                ours = max(0, ours - start)
+                if not begun:
+                    break
+            tag = _PAGE_TAG.search(buffer, searched)
+            stop = tag.start() if tag else len(buffer) - len(_PAGE)  # no tag begins before it
+            if tag is None and stop <= MAX_PAGE_BYTES:
+                searched = max(searched, stop)
+                break
+            page: bytes | Damage
+            if stop > MAX_PAGE_BYTES:
+                page = Damage("page_too_long", f"{_name(buffer)} has more than {MAX_PAGE_BYTES} bytes")
+            elif tag and tag[1]:
+                stop = tag.end()
+                page = bytes(memoryview(buffer)[:stop])
+            else:
+                page = Damage("cut_page", f"{_name(buffer)} has no end: another begins inside it")
+            begun = False
+            del buffer[:stop]
+            ours = max(0, ours - stop)
+            yield page
+        if not (begun or ours or piece.ours):
+            return
+    if begun:
+        yield Damage("cut_page", f"{_name(buffer)} {_UNFINISHED}")
+
+
+def _begun_tag_bytes(text: bytearray) -> int:
+    """How many bytes at the end of the text may be the start of `<page>`."""
+    return next((length for length in range(len(_PAGE) - 1, 0, -1) if text.endswith(_PAGE[:length])), 0)
+
+
+def _name(page: bytes | bytearray) -> str:
+    title = _TITLE.search(page, 0, 4096)
+    return f"the page {title[1].decode(errors='replace')!r}" if title else "a page without title"
+
+
+# --- from the XML of a page to its fields -----------------------------------------------------------------------------
+
+_FIRST_LINK = re.compile(r"\[\[([^][|<>{}\n]+)")
+_OLD_REDIRECT = re.compile(r"\s*#redirect\b", re.IGNORECASE)
+
+
+def parse_page(page: bytes, namespaces: Callable[[], Mapping[str, int]]) -> Page | Damage:
+    """The fields of what stands from `<page>` to `</page>`.
+
+    `namespaces` gives the keys of namespaces by their names; it is called for schemas before 0.6, whose pages have no
+    `<ns>`.
+    """
+    try:
+        # No entity is expanded, XML's own five apart: nothing inside an element can declare one.
+        return _fields(ElementTree.fromstring(page), namespaces)
+    except (ElementTree.ParseError, ValueError) as error:
+        return Damage("bad_page" if _is_utf8(page) else "invalid_utf8", f"{_name(page)}: {error}")
+
+
+def _fields(page: ElementTree.Element, namespaces: Callable[[], Mapping[str, int]]) -> Page | Damage:
+    revision = page.find("revision[last()]")
+    content = None if revision is None else revision.find("text")
+    if revision is None or content is None or len(content):
+        raise ValueError("expected a <revision> with a <text> and no markup in it")
+    title, text = page.findtext("title", ""), content.text or ""
+    page_id, revision_id = int(page.findtext("id", "")), int(revision.findtext("id", ""))
+    if not title:
+        raise ValueError("expected a <title>")
+    if not text and "deleted" not in content.attrib and content.get("bytes", content.get("id", "0")) != "0":
+        return Damage("text_missing", f"the page {title!r}: only its length is here. A stub dump? Take pages-articles")
+    namespace = page.findtext("ns") or namespaces().get(title.partition(":")[0], 0)
+    return Page(page_id, revision_id, int(namespace), title, _redirect(page, text), text)
+
+
+def _redirect(page: ElementTree.Element, text: str) -> str | None:
+    redirect = page.find("redirect")
+    title = redirect.get("title") if redirect is not None else None
+    # Schemas before 0.6 do not say where a redirect leads, those before 0.4 not even that there is one.
+    if not title and (redirect is not None or (page.find("ns") is None and _OLD_REDIRECT.match(text))):
+        link = _FIRST_LINK.search(text)
+        title = link[1].strip() if link else None
+    return title
+
+
+def _is_utf8(page: bytes) -> bool:
+    try:
+        page.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,139 @@
+"""What is no markup in wikitext: comments and extension tags, which go first, and text that must never become markup.
+
+A character of `<nowiki>` or of an entity that would be markup is replaced by one control character, which XML cannot
+hold and no regex of the scanner matches; `restore` puts it back when all markup is gone. So offsets never move.
+"""
+
+from __future__ import annotations
+
+import re
+from html.entities import html5
+
+_MARKUP = "[]{}<>='*#:;|_-&"
+_HIDDEN = "\x00\x01\x02\x03\x04\x05\x06\x07\x08\x0e\x0f\x10\x11\x12\x13\x14"
+_HIDE = dict(zip(map(ord, _MARKUP), _HIDDEN, strict=True))
+_RESTORE = dict(zip(_HIDDEN, _MARKUP, strict=True))
+_HIDDEN_AMPERSAND = _HIDE[ord("&")]
+JOINT = "\x15"
+"""Where something invisible keeps two pieces of markup apart (`<nowiki/>`), or a link from the letters after it."""
+
+_DROPPED = (
+    "ref references math chem ce gallery timeline score graph chart mapframe maplink hiero imagemap inputbox rss "
+    "syntaxhighlight source templatedata templatestyles categorytree indicator charinsert dynamicpagelist section quiz "
+    "includeonly phonos listen"
+)
+EXTENSIONS = f"{_DROPPED} nowiki pre".split()
+# A tag's attributes end at the next "<", so that a page of tags without end is read once.
+_TOKEN = re.compile(rf"<!--|<(/?)({'|'.join(EXTENSIONS)})(?=[\s/>])[^<>]*>", re.IGNORECASE)
+
+
+def drop_extensions(text: str) -> str:
+    """`text` without comments and extension tags; what stands in nowiki is hidden from all further stages.
+
+    As in MediaWiki, the first that opens wins, a tag that is never closed is no extension, and a comment that is never
+    closed takes the rest of the page.
+    """
+    tokens = list(_TOKEN.finditer(text)) if "<" in text else []
+    if not tokens:
+        return text
+    last_close = {token[2].lower(): number for number, token in enumerate(tokens) if token[1]}
+    pieces: list[str] = []
+    position = number = 0
+    while number < len(tokens):
+        token = tokens[number]
+        number += 1
+        start, end = token.span()
+        if start < position or token[1]:  # inside what has gone, or a closing tag of nothing
+            continue
+        shown = ""
+        if token[2] is None:
+            close = text.find("-->", end)
+            end = close + 3 if close >= 0 else len(text)
+        else:
+            name = token[2].lower()
+            literal = name in ("nowiki", "pre")
+            if text[end - 2] != "/":
+                if last_close.get(name, -1) < number:
+                    continue
+                while not (tokens[number][1] and tokens[number][2].lower() == name):
+                    number += 1
+                if literal:
+                    shown = hide(_ENTITY.sub(_character, text[end : tokens[number].start()]))
+                end = tokens[number].end()
+                number += 1
+            if literal:
+                shown = f"\n\n{shown}\n\n" if name == "pre" else f"{JOINT}{shown}{JOINT}"
+            elif text.startswith(("]]", "''"), start - 2):
+                shown = JOINT
+        pieces += (text[position:start], shown)
+        position = end
+    pieces.append(text[position:])
+    return "".join(pieces)
+
+
+# Blanks of every width are one blank; direction marks, soft hyphens and byte-order marks are not seen.
+_BLANKS = "\t\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+_BLANKS += "\u2028\u2029\u202f\u205f\u3000"
+_UNSEEN = "\xad\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
+_SPACES = {**dict.fromkeys(_BLANKS, " "), **dict.fromkeys(_UNSEEN, "")}
+_ODD_SPACE = re.compile(f"[{_BLANKS}{_UNSEEN}]")
+
+
+def plain_spaces(text: str) -> str:
+    """`text` with " " for blanks of every kind and without characters that nobody sees; newlines stay."""
+    return _ODD_SPACE.sub(lambda match: _SPACES[match[0]], text)
+
+
+_ENTITY = re.compile(r"&(?:#[xX]([0-9a-fA-F]{1,6})|#([0-9]{1,7})|([A-Za-z][A-Za-z0-9]{1,31}));")
+# MediaWiki's own names of the right-to-left mark are dropped, as is the mark.
+_RIGHT_TO_LEFT_MARK = re.compile("&(?:רלמ|رلم);")
+_TARGET_WITH_ENTITY = re.compile(r"\[\[([^\[\]|&\n]*&[^\[\]|\n]*)([|\]])")
+
+
+def decode_entities(text: str) -> str:
+    """`text` with one character for each entity, which is no markup, and with entities left alone in links' targets."""
+    if "&" not in text:
+        return text
+    text = text.replace("&nbsp;", " ").replace("]]&", f"]]{JOINT}&")
+    text = _TARGET_WITH_ENTITY.sub(_hide_target, text)
+    return _ENTITY.sub(_character, _RIGHT_TO_LEFT_MARK.sub("", text))
+
+
+def _hide_target(match: re.Match[str]) -> str:
+    target, end = match.groups()
+    hidden = target.replace("&", _HIDDEN_AMPERSAND)
+    return f"[[{hidden}|" if end == "|" else f"[[{hidden}|{target}]"
+
+
+def _character(match: re.Match[str]) -> str:
+    hexadecimal, decimal, name = match.groups()
+    if name:
+        character = html5.get(f"{name};", "")
+        if len(character) != 1:
+            return match[0]
+    else:
+        code = int(hexadecimal, 16) if hexadecimal else int(decimal)
+        # What XML cannot hold, and the unused codes after ASCII, are no characters for MediaWiki either.
+        if (code < 32 and code not in (9, 10, 13)) or 127 <= code < 160 or 0xD800 <= code < 0xE000 or code > 0x10FFFF:
+            return match[0]
+        character = chr(code)
+    if character.isspace():
+        return " "
+    return _SPACES.get(character, character).translate(_HIDE)
+
+
+def hide(text: str) -> str:
+    """`text` with the characters hidden that could be markup."""
+    return text.translate(_HIDE)
+
+
+def hidden_in(text: str) -> str:
+    """The hidden characters that stand in `text`."""
+    return "".join(filter(text.__contains__, _HIDDEN))
+
+
+def restore(text: str, hidden: str) -> str:
+    """`text` with the hidden characters as they were written."""
+    for character in hidden:
+        text = text.replace(character, _RESTORE[character])
+    return text

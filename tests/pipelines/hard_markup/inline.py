@@ -1,0 +1,255 @@
+"""Apostrophes, external links, entities, magic words, language conversion."""
+
+from __future__ import annotations
+
+from .snippet import Link, Snippet
+
+QUOTES = (
+    Snippet("bold_and_italic", "en", "'''A''' ''b'' '''''c''''' [[d]]", "A b c d", (Link("d", "d"),), bold=("A", "c")),
+    Snippet(
+        "bold_link",
+        "en",
+        "'''[[Dog]]s''' and [[Cat|the '''cat''']]",
+        "Dogs and the cat",
+        (Link("Dogs", "Dog"), Link("the cat", "Cat")),
+        bold=("Dogs", "cat"),
+    ),
+    Snippet(
+        "bold_ends_with_line",
+        "en",
+        "'''Dog is\n\nan animal'''",
+        "Dog is\nan animal",
+        bold=("Dog is",),
+        why="apostrophes are balanced line by line: the last one opens an empty span",
+    ),
+    Snippet("five_apostrophes", "en", "'''''a''' b'' '''''c'' d'''", "a b c d", bold=("a", "c d")),
+    Snippet(
+        "four_apostrophes",
+        "it",
+        "dell''''amore''' è",
+        "dell'amore è",
+        bold=("amore",),
+        why="the first of four is a letter",
+    ),
+    Snippet("six_apostrophes", "en", "''''''a'''''", "'a", bold=("a",)),
+    Snippet(
+        "bold_inside_italic",
+        "fr",
+        "''L'''amour'' et",
+        "Lamour et",
+        bold=("amour et",),
+        why="italics are balanced, so the bold stays one and runs to the end of the line",
+    ),
+    Snippet(
+        "elision",
+        "fr",
+        "l'''[[Iliade]]'' et d''''Homère'''",
+        "l'Iliade et d'Homère",
+        (Link("Iliade", "Iliade"),),
+        bold=("Homère",),
+    ),
+    Snippet("bold_of_lead_only", "en", "'''A''' b\n== '''C''' ==\n'''D'''", "A b\nC\nD", bold=("A",)),
+    Snippet("bold_tag", "en", "<b>Dog</b> and '''cat'''", "Dog and cat", bold=("Dog", "cat")),
+    Snippet(
+        "bold_names_ru",
+        "ru",
+        "'''Лев Толсто́й''' (''граф'') — [[Россия|русск]]ий",
+        "Лев Толсто́й (граф) — русский",
+        (Link("русский", "Россия"),),
+        bold=("Лев Толсто́й",),
+    ),
+    Snippet(
+        "bold_ar",
+        "ar",
+        "'''القاهرة''' هي [[عاصمة]] مصر",
+        "القاهرة هي عاصمة مصر",
+        (Link("عاصمة", "عاصمة"),),
+        bold=("القاهرة",),
+    ),
+    Snippet("single_apostrophes", "tr", "Ali'nin '[[kedi]]'si", "Ali'nin 'kedi'si", (Link("kedi", "kedi"),), bold=()),
+    Snippet(
+        "bold_over_label",
+        "en",
+        "[[File:a.jpg|thumb|'''A''' b]]'''The [[Dog|''big'' dog]]''', ('''Canis''')",
+        "The big dog, (Canis)",
+        (Link("big dog", "Dog"),),
+        bold=("The big dog", "Canis"),
+    ),
+)
+
+EXTERNAL = (
+    Snippet(
+        "external",
+        "en",
+        "[http://a.org a ''label''] [//b.org c] [mailto:d@e.org mail] [[f]]",
+        "a label c mail f",
+        (Link("f", "f"),),
+    ),
+    Snippet("external_without_label", "en", "a [http://a.org] [[b]]", "a b", (Link("b", "b"),), also=("a [1] b",)),
+    Snippet(
+        "external_bare",
+        "en",
+        "see http://a.org/b_c?d=[[X]]",
+        "see http://a.org/b_c?d=X",
+        (Link("X", "X"),),
+        also=("see X",),
+    ),
+    Snippet(
+        "internal_in_external",
+        "en",
+        "[http://a.org See [[Dog]]] and [http://a.org the [[Cat|cat]]s page]",
+        "See Dog and the cats page",
+        (Link("Dog", "Dog"), Link("cats", "Cat")),
+    ),
+    Snippet(
+        "external_in_two_brackets",
+        "en",
+        "[[http://a.org label]]",
+        "[label]",
+        why="a title may not begin with a protocol; the inner brackets are an external link",
+    ),
+    Snippet(
+        "no_external",
+        "en",
+        "[sic] [not://a b] [ http://a.org c] [[d]]",
+        "[sic] [not://a b] [ http://a.org c] d",
+        (Link("d", "d"),),
+        also=("[sic] [not://a b] [ c] d",),
+    ),
+    Snippet(
+        "external_odd_labels",
+        "en",
+        "[http://a.org [x] y] [http://b.org c\nd] [[e]]",
+        "[x y] [http://b.org c d] e",
+        (Link("e", "e"),),
+        space_open=True,
+        why="a label ends at the first ] and has no line break",
+    ),
+)
+
+CHARACTERS = (
+    Snippet(
+        "entities_in_text",
+        "en",
+        "&lt;b&gt; &amp;lt; &#65;&#x42; &hellip; &bogus; AT&T [[a]]",
+        "<b> &lt; AB … &bogus; AT&T a",
+        (Link("a", "a"),),
+    ),
+    Snippet("entities_are_no_markup", "en", "&#39;&#39;a&#39;&#39; &#123;&#123;b}} &#124;", "''a'' {{b}} |"),
+    Snippet("entity_at_line_start", "en", "&#42; a\n\n&#35; b", "* a\n# b"),
+    Snippet("spaces", "en", "a  b \t c&nbsp;d\n\n  \n", "a b c d"),
+    Snippet(
+        "supplementary_plane",
+        "ja",
+        "𠮷野家の[[𩸽]]と😀[[犬]]",
+        "𠮷野家の𩸽と😀犬",
+        (Link("𩸽", "𩸽"), Link("犬", "犬")),
+    ),
+    Snippet(
+        "combining_marks",
+        "vi",
+        "Cafe\u0301 [[Pho\u031b\u0309]]",
+        "Cafe\u0301 Pho\u031b\u0309",
+        (Link("Pho\u031b\u0309", "Pho\u031b\u0309"),),
+        why="text is not normalised",
+    ),
+    Snippet(
+        "references_not_closed",
+        "en",
+        "a&copy=1 &nbsp &amp [[b]]",
+        "a&copy=1 &nbsp &amp b",
+        (Link("b", "b", 1),),
+        why="a character reference ends with a semicolon",
+    ),
+    Snippet(
+        "references_to_nothing",
+        "en",
+        "&#0; &#xD800; &#128; &#x110000; [[a]]",
+        "&#0; &#xD800; &#128; &#x110000; a",
+        (Link("a", "a"),),
+        why="references to no valid character are text",
+    ),
+    Snippet(
+        "private_use",
+        "en",
+        "\ue000\ue001\uf8ff [[a\ue010]] \U000f0000\U00100000 <nowiki>[[</nowiki>b",
+        "\ue000\ue001\uf8ff a\ue010 \U000f0000\U00100000 [[b",
+        (Link("a\ue010", "a\ue010"),),
+        why="any character may stand in text",
+    ),
+)
+
+MAGIC = (
+    Snippet(
+        "magic_words",
+        "en",
+        "__NOTOC__\n[[a]] __noeditsection__ b __FOO__",
+        "a b __FOO__",
+        (Link("a", "a"),),
+        why="unknown ones are text",
+    ),
+    Snippet(
+        "magic_words_de",
+        "de",
+        "__INHALTSVERZEICHNIS__\n[[Hund]]\n__KEIN_INHALTSVERZEICHNIS__",
+        "Hund",
+        (Link("Hund", "Hund"),),
+    ),
+    Snippet("magic_words_ja", "ja", "__目次非表示__\n[[犬]]", "犬", (Link("犬", "犬"),)),
+    Snippet("magic_words_fr", "fr", "__SANSTDM__\n[[chien]]", "chien", (Link("chien", "chien"),)),
+    Snippet("magic_word_in_word", "en", "a__NOTOC__b ____ __a __ [[c]]", "ab ____ __a __ c", (Link("c", "c"),)),
+)
+
+CONVERSION = (
+    Snippet("conversion_choice", "zh", "-{zh-hans:计算机; zh-hant:電腦}-和[[狗]]", "计算机和狗", (Link("狗", "狗"),)),
+    Snippet(
+        "conversion_order",
+        "zh",
+        "用-{zh-hant:電腦; zh-hans:计算机;}-",
+        "用计算机",
+        why="what a reader without a preference gets: zh falls back to zh-hans first",
+    ),
+    Snippet("conversion_regions", "zh", "-{zh-cn:奔驰;zh-tw:賓士;zh-hk:平治}-车", "奔驰车"),
+    Snippet("conversion_raw", "zh", "-{里}-和-{}-[[后]]-{R|面}-", "里和后面", (Link("后", "后"),)),
+    Snippet(
+        "conversion_hidden",
+        "zh",
+        "-{H|zh-cn:博客;zh-tw:部落格}--{T|zh-hans:甲;zh-hant:乙}-文-{A|zh-cn:软件;zh-tw:軟體}-",
+        "文软件",
+        why="H and T add rules and show nothing; A adds and shows",
+    ),
+    Snippet(
+        "conversion_in_link",
+        "zh",
+        "[[计算机|-{zh-hans:计算机;zh-hant:電腦}-]]和-{[[猫]]}-",
+        "计算机和猫",
+        (Link("计算机", "计算机"), Link("猫", "猫")),
+    ),
+    Snippet(
+        "conversion_elsewhere",
+        "en",
+        "a -{b}- [[c]]",
+        "a -{b}- c",
+        (Link("c", "c"),),
+        why="other wikis have no conversion",
+    ),
+    Snippet(
+        "conversion_with_links",
+        "zh",
+        "-{zh-hans:[[计算机]];zh-hant:[[電腦]]}-和[[狗]]",
+        "计算机和狗",
+        (Link("计算机", "计算机"), Link("狗", "狗")),
+    ),
+    Snippet(
+        "conversion_punctuation",
+        "zh",
+        "-{zh-hans:甲;乙:丙&amp;;zh-hant:丁}-",
+        "甲;乙:丙&",
+        why="only a semicolon before the code of a variant divides",
+    ),
+    Snippet("conversion_nested", "zh", "-{zh-hans:甲-{乙}-丙;zh-hant:丁}-戊", "甲乙丙戊"),
+    Snippet("conversion_unclosed", "zh", "甲-{乙[[丙]]", "甲-{乙丙", (Link("丙", "丙"),)),
+    Snippet("conversion_one_way", "zh", "-{H|巨集=>zh-cn:宏}-[[宏]]", "宏", (Link("宏", "宏"),)),
+)
+
+SNIPPETS = QUOTES + EXTERNAL + CHARACTERS + MAGIC + CONVERSION
