@@ -36,7 +36,9 @@ def run(name: str, lang: str, dumps: list[Path], output: Path, *more: str) -> di
     command = [sys.executable, "-m", "pipelines.cli", "anchor-mrc", "--lang", lang, "--dump", *map(str, dumps)]
     command += ["--triplets.min-mentions", "3", "--output", str(output), "--overwrite", *more]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    print(f"{name}: exit code {done.returncode}", *done.stderr.strip().splitlines()[-1:] * bool(done.returncode), sep="  ")
+    print(
+        f"{name}: exit code {done.returncode}", *done.stderr.strip().splitlines()[-1:] * bool(done.returncode), sep="  "
+    )
     if not (output / "manifest.json").exists():
         return None
     verify = [sys.executable, "-m", "schemas.cli", "verify", str(output)]
@@ -50,7 +52,8 @@ def told(counts: dict[str, Any]) -> str:
 
     return (
         f"| {counts['pages_read']:,} | {counts['articles']:,} | {counts['links_found']:,} | {counts['mentions']:,} "
-        f"| {counts['entities']:,} | {counts['answerable']:,} + {counts['unanswerable']:,} | {reasons('links_saved_by')} "
+        f"| {counts['entities']:,} | {counts['answerable']:,} + {counts['unanswerable']:,} "
+        f"| {reasons('links_saved_by')} "
         f"| {reasons('page_rejects')} | {reasons('link_rejects')} | {reasons('mention_rejects')} "
         f"| {reasons('context_rejects')} |"
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from importlib import metadata
+from typing import NamedTuple
 
 import apache_beam as beam
 import pyarrow
@@ -45,8 +46,9 @@ from pipelines.recipes import AnchorMrcConfig
 from pipelines.steps.paths import distinct_names, identity, match_paths
 from pipelines.steps.records import ConfigError
 from pipelines.steps.tokenize import check_tokenizer, tokenizer_version
-from pipelines.steps.wiki_dump import plan_ranges, read_siteinfo
+from pipelines.steps.wiki_dump import DumpRange, SiteInfo, plan_ranges, read_siteinfo
 from pipelines.steps.wiki_site import Site, site_of, siteinfo_problem
+from pipelines.steps.wikiextractor import ExtractedFile
 from schemas.counts import AnchorCounts
 from schemas.languages import language
 from schemas.manifest import Manifest
@@ -58,7 +60,7 @@ FILE_DAMAGE = ("corrupt_block", "unreadable_rest", "truncated")  # of `Damage.re
 def build(
     pipeline: beam.Pipeline,
     config: AnchorMrcConfig,
-    dumps: dict[str, list[str]],
+    paths: list[str],
     chunks: list[Chunk],
     sites: dict[str, Site],
     manifest: Manifest,
@@ -72,7 +74,7 @@ def build(
     wanted = sampled | "DrawContexts" >> ForEachPart(partial(want_texts, job=job), job)
     texts = pages | "CutTexts" >> CutTexts(wanted, config.triplets, job)
     examples = texts | "PairTexts" >> ForEachPart(partial(make_examples, job=job), job)
-    digests = pipeline | "DigestFiles" >> DigestFiles(dumps, job)
+    digests = pipeline | "DigestFiles" >> DigestFiles(paths, job)
     (
         examples
         | "Keys" >> beam.Map(lambda part, _: part.key, beam.pvalue.AsList(digests))
@@ -90,32 +92,32 @@ def run(config: AnchorMrcConfig, runner_arguments: Sequence[str] = ()) -> dict[s
     """
     runner_options(runner_arguments, config.workers)
     langs = check_languages(config.lang)
-    if not config.dump:
+    if not config.dump and not config.extracted:
         raise ConfigError("No dump. Name one or more, for instance: --dump swwiki-20221001-pages-articles.xml.bz2")
     for name in ("range_bytes", "rows_per_shard", "rejects_per_reason"):
         if getattr(config, name) < 1:
             raise ConfigError(f"--{name.replace('_', '-')} is {getattr(config, name)}, but must be at least 1.")
-    dumps = expand_dumps(config.dump, langs)
+    inputs = expand_inputs(config, langs)
     if "{lang}" not in config.output:
-        return {config.output: _run(config, dumps, runner_arguments)}
+        return {config.output: _run(config, inputs, runner_arguments)}
     return {
-        output: _run(replace(config, output=output, lang=(lang,)), {lang: dumps[lang]}, runner_arguments)
+        output: _run(replace(config, output=output, lang=(lang,)), {lang: inputs[lang]}, runner_arguments)
         for lang in langs
         for output in [config.output.replace("{lang}", lang)]
     }
 
 
-def _run(config: AnchorMrcConfig, dumps: dict[str, list[str]], runner_arguments: Sequence[str]) -> Manifest:
+def _run(config: AnchorMrcConfig, inputs: dict[str, Inputs], runner_arguments: Sequence[str]) -> Manifest:
     options = runner_options(runner_arguments, config.workers)
-    sites = {lang: site_of_dumps(lang, paths, config.any_siteinfo) for lang, paths in dumps.items()}
-    chunks = plan_chunks(dumps, config.range_bytes)
+    sites = {lang: site_of_dumps(lang, files.dumps, config.any_siteinfo) for lang, files in inputs.items()}
+    paths = [path for files in inputs.values() for path in (*files.dumps, *files.extracted)]
+    chunks = plan_chunks(inputs, distinct_names(paths), config.range_bytes)
     versions = {"polyspan": polyspan_version(), "pyarrow": pyarrow.__version__, "numpy": metadata.version("numpy")}
-    for lang in dumps:
+    for lang in inputs:
         versions |= {f"{lang}.{name}": found for name, found in tokenizer_version(lang).items()}
     decides = asdict(config)
     for name in ("range_bytes", "tolerate_damage", "output", "overwrite", "workers"):
         del decides[name]
-    paths = [path for paths in dumps.values() for path in paths]
     identity = {"config": decides, "versions": versions, "commit": commit(), "inputs": sizes_and_times(paths)}
     work = open_output(config.output, config.overwrite, identity | {"range_bytes": config.range_bytes})
     job = Job(work, config.seed, config.rejects_per_reason, AnchorCounts)
@@ -130,7 +132,7 @@ def _run(config: AnchorMrcConfig, dumps: dict[str, list[str]], runner_arguments:
         commit=commit(),
     )
     launch(
-        lambda pipeline: build(pipeline, config, dumps, chunks, sites, manifest, job),
+        lambda pipeline: build(pipeline, config, paths, chunks, sites, manifest, job),
         lambda: progress_line(job, len(chunks)),
         options,
     )
@@ -149,10 +151,27 @@ def check_languages(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def expand_dumps(specs: Sequence[str], langs: Sequence[str]) -> dict[str, list[str]]:
-    """Language → the files that `--dump` names for it, in the arguments' order, a pattern's matches sorted.
+class Inputs(NamedTuple):
+    """The files of one language."""
 
-    `ConfigError` for a spec that names no file, several languages' or the same file again, and for a language without.
+    dumps: list[str]
+    extracted: list[str]  # by WikiExtractor
+
+
+def expand_inputs(config: AnchorMrcConfig, langs: Sequence[str]) -> dict[str, Inputs]:
+    """The files that `--dump` and `--extracted` name, by language. `ConfigError` for a language without any."""
+    dumps = expand_specs("--dump", config.dump, langs)
+    extracted = expand_specs("--extracted", config.extracted, langs)
+    for lang in langs:
+        if not dumps[lang] and not extracted[lang]:
+            raise ConfigError(f"{lang}: no --dump is read for this language. Add one: --dump {lang}=FILE")
+    return {lang: Inputs(dumps[lang], extracted[lang]) for lang in langs}
+
+
+def expand_specs(option: str, specs: Sequence[str], langs: Sequence[str]) -> dict[str, list[str]]:
+    """Language → the files that the option names for it, in the arguments' order, a pattern's matches sorted.
+
+    `ConfigError` for a spec that names no file, or several languages', and for a file that is named twice.
     """
     found: dict[str, list[str]] = {lang: [] for lang in langs}
     for spec in specs:
@@ -163,16 +182,13 @@ def expand_dumps(specs: Sequence[str], langs: Sequence[str]) -> dict[str, list[s
             wanted, pattern = list(langs), spec
         else:
             raise ConfigError(
-                f"--dump {spec}: in which language? Of several, write {{lang}} into the path, or {langs[0]}={spec}"
+                f"{option} {spec}: in which language? Of several, write {{lang}} into the path, or {langs[0]}={spec}"
             )
         for lang in wanted:
             found[lang] += match_paths(pattern.replace("{lang}", lang)).values()
     paths = [identity(path) for paths in found.values() for path in paths]
     if twice := [path for path in paths if paths.count(path) > 1]:
-        raise ConfigError(f"--dump: {twice[0]} is given twice; every page in it would count double. Leave one out.")
-    for lang, files in found.items():
-        if not files:
-            raise ConfigError(f"{lang}: no --dump is read for this language. Add one: --dump {lang}=FILE")
+        raise ConfigError(f"{option}: {twice[0]} is given twice; every page in it would count double. Leave one out.")
     return found
 
 
@@ -185,17 +201,18 @@ def site_of_dumps(lang: str, paths: Sequence[str], any_siteinfo: bool) -> Site:
                 f"--dump {path}: {problem}. Name the right --lang, or, if the texts are in {lang!r} all the same, "
                 "add --any-siteinfo"
             )
-    return site_of(lang, infos[0])
+    return site_of(lang, infos[0] if infos else SiteInfo("", "", "", True, ()))
 
 
-def plan_chunks(dumps: dict[str, list[str]], range_bytes: int) -> list[Chunk]:
-    names = distinct_names(path for paths in dumps.values() for path in paths)
-    return [
-        Chunk(f"{lang}-{number:05d}-{index:06d}", lang, names[path], part)
-        for lang, paths in dumps.items()
-        for number, path in enumerate(paths)
-        for index, part in enumerate(plan_ranges(path, range_bytes))
-    ]
+def plan_chunks(inputs: dict[str, Inputs], names: dict[str, str], range_bytes: int) -> list[Chunk]:
+    chunks = []
+    for lang, files in inputs.items():
+        sources: list[DumpRange | ExtractedFile] = [
+            part for path in files.dumps for part in plan_ranges(path, range_bytes)
+        ]
+        sources += map(ExtractedFile, files.extracted)
+        chunks += [Chunk(f"{lang}-{at:07d}", lang, names[source.path], source) for at, source in enumerate(sources)]
+    return chunks
 
 
 def progress_line(job: Job, chunks: int) -> str:

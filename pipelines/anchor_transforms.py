@@ -7,9 +7,9 @@ on the wiki alone, not on how its dump is stored or cut.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from pipelines.job import FILES, Job
-from pipelines.steps.files import file_digest
+from pipelines.steps.files import file_digest, read_lines
 from pipelines.steps.mentions import (
     cut_by_part,
     definitions_of,
@@ -34,9 +34,10 @@ from pipelines.steps.mentions import (
 from pipelines.steps.pairing import Ints
 from pipelines.steps.title_table import TitleRecord, TitleTable, build_titles
 from pipelines.steps.triplets import TripletConfig, cut_texts, pair_texts
-from pipelines.steps.wiki_dump import DumpRange, read_pages
+from pipelines.steps.wiki_dump import Damage, DumpRange, Page, read_pages
 from pipelines.steps.wiki_pages import pages_table
 from pipelines.steps.wiki_site import Site
+from pipelines.steps.wikiextractor import BadLine, ExtractedFile, ExtractedPage, read_extracted
 from pipelines.work import WorkFolder, replace_file
 from schemas.anchor_mrc import ARROW_SCHEMA
 from schemas.counts import AnchorCounts
@@ -49,23 +50,23 @@ ARTICLES_PER_PART = 5000
 
 
 class Chunk(NamedTuple):
-    """The pages that begin in one range of a dump file. Keys sort in the order of the input."""
+    """The pages that begin in one range of a dump file, or those of an extracted file. Keys are in the order of input."""
 
     key: str
     lang: str
     corpus: str  # the file's name
-    part: DumpRange
+    source: DumpRange | ExtractedFile
 
 
 class Part(NamedTuple):
-    """Entities number `index * n / parts` to `(index + 1) * n / parts` of a language's n."""
+    """Entities `number * n / parts` to below `(number + 1) * n / parts` of a language's n."""
 
     lang: str
-    index: int
+    number: int
 
     @property
     def key(self) -> str:
-        return f"{self.lang}-{self.index:06d}"
+        return f"{self.lang}-{self.number:06d}"
 
 
 class Wiki(NamedTuple):
@@ -75,7 +76,7 @@ class Wiki(NamedTuple):
     parts: int
 
 
-@functools.lru_cache(maxsize=64)
+@lru_cache(maxsize=64)
 def wiki_of(lang: str, work: WorkFolder) -> Wiki:
     summary = work.summary(TITLES, lang)
     return Wiki(tuple(summary["chunks"]), summary["parts"])
@@ -85,7 +86,7 @@ def titles_path(lang: str, job: Job) -> str:
     return job.work.file(TITLES, f"{lang}.titles")
 
 
-@functools.lru_cache(maxsize=2)
+@lru_cache(maxsize=2)
 def load_titles(path: str) -> TitleTable:
     return TitleTable.load(path)
 
@@ -111,7 +112,10 @@ class ReadDump(beam.PTransform):
 
 def read_chunk(chunk: Chunk, sites: dict[str, Site], job: Job) -> Chunk:
     def make() -> tuple[pa.Table, dict[str, Any]]:
-        table, counts, rejects = pages_table(read_pages(chunk.part), sites[chunk.lang], chunk.corpus)
+        source = chunk.source
+        pages: Iterable[Page | ExtractedPage | Damage | BadLine]
+        pages = read_pages(source) if isinstance(source, DumpRange) else read_extracted(read_lines(source.path))
+        table, counts, rejects = pages_table(pages, sites[chunk.lang], chunk.corpus)
         ledger = job.ledger()
         ledger.add(chunk.lang, counts, rejects)
         return table, ledger.to_json()
@@ -124,12 +128,11 @@ def read_chunk(chunk: Chunk, sites: dict[str, Site], job: Job) -> Chunk:
 class DigestFiles(beam.PTransform):
     """Dump files → the same, once their sizes and checksums are known."""
 
-    dumps: dict[str, list[str]]
+    paths: list[str]
     job: Job
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[str]:
-        paths = [path for paths in self.dumps.values() for path in paths]
-        return pipeline | beam.Create(list(enumerate(paths))) | beam.Reshuffle() | beam.Map(digest_file, self.job)
+        return pipeline | beam.Create(list(enumerate(self.paths))) | beam.Reshuffle() | beam.Map(digest_file, self.job)
 
 
 def digest_file(numbered: tuple[int, str], job: Job) -> str:
@@ -165,14 +168,17 @@ def resolve_links(chunk: Chunk, _: list[str], per_entity: int, job: Job) -> Chun
             (DEFINED, definitions_of(pages, titles, own_rows)),
             (MENTIONS, mentions_of(pages, links, job.seed, per_entity)),
         ):
-            parts = cut_by_part(table, titles.counts.articles, wiki.parts)
-            job.work.once(stage, chunk.key, lambda parts=parts: (parts, {}))
+            job.work.once(stage, chunk.key, partial(_parts, table, titles.counts.articles, wiki.parts))
         ledger = job.ledger()
         ledger.add(chunk.lang, link_counts(links), link_rejects(links, pages, chunk.lang, chunk.corpus))
         return linked_articles(links, pages.num_rows), ledger.to_json()
 
     job.work.once(LINKED, chunk.key, make)
     return chunk
+
+
+def _parts(table: pa.Table, entities: int, parts: int) -> tuple[list[pa.Table], dict[str, Any]]:
+    return cut_by_part(table, entities, parts), {}
 
 
 @dataclass
@@ -194,7 +200,7 @@ def cut_chunk(chunk: Chunk, _: list[Part], config: TripletConfig, job: Job) -> C
         wanted = [job.work.part(WANTED, Part(chunk.lang, index).key, number) for index in range(wiki.parts)]
         pages, linked = (job.work.table(stage, chunk.key) for stage in (PAGES, LINKED))
         texts = cut_texts(pages, linked, wanted, chunk.lang, config)
-        return cut_by_part(texts, titles_of(chunk.lang, job).counts.articles, wiki.parts), {}
+        return _parts(texts, titles_of(chunk.lang, job).counts.articles, wiki.parts)
 
     job.work.once(TEXTS, chunk.key, make)
     return chunk
@@ -224,8 +230,8 @@ def build_title_table(group: tuple[str, Iterable[str]], job: Job) -> str:
     def records() -> Iterator[TitleRecord]:
         for number, key in enumerate(chunks):
             pages = job.work.table(PAGES, key, ["title", "redirect", "kind"]).to_pydict()
-            for row, values in enumerate(zip(*pages.values(), strict=True)):
-                yield TitleRecord(*values, locator(number, row))
+            for row, (title, redirect, kind) in enumerate(zip(*pages.values(), strict=True)):
+                yield TitleRecord(title, redirect, kind, locator(number, row))
 
     def make() -> tuple[None, dict[str, Any]]:
         table = build_titles(records())
@@ -273,7 +279,7 @@ def sample_part(part: Part, config: TripletConfig, job: Job) -> None:
     def make() -> tuple[pa.Table, dict[str, Any]]:
         wiki = wiki_of(part.lang, job.work)
         mentions, definitions = (
-            [job.work.part(stage, key, part.index) for key in wiki.chunks] for stage in (MENTIONS, DEFINED)
+            [job.work.part(stage, key, part.number) for key in wiki.chunks] for stage in (MENTIONS, DEFINED)
         )
         least = config.least_mentions(part.lang)
         table, refused = sample_mentions(mentions, definitions, config.per_entity, least)
@@ -308,7 +314,7 @@ def want_texts(part: Part, job: Job) -> None:
     job.work.once(WANTED, part.key, make)
 
 
-@functools.lru_cache(maxsize=64)
+@lru_cache(maxsize=64)
 def sampled_ends(lang: str, work: WorkFolder) -> Ints:
     """How many mentions are sampled up to the end of each part."""
     parts = range(wiki_of(lang, work).parts)
@@ -320,7 +326,7 @@ def make_examples(part: Part, job: Job) -> None:
 
     def make() -> tuple[pa.Table, dict[str, Any]]:
         wiki = wiki_of(part.lang, job.work)
-        texts = pa.concat_tables([job.work.part(TEXTS, key, part.index) for key in wiki.chunks])
+        texts = pa.concat_tables([job.work.part(TEXTS, key, part.number) for key in wiki.chunks])
         examples, counts, rejects = pair_texts(texts, part.lang)
         ledger = job.ledger()
         ledger.add(part.lang, counts, rejects)

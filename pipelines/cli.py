@@ -17,6 +17,7 @@ except ModuleNotFoundError:
     ) from None
 
 from pipelines import align as word_alignment
+from pipelines import fetch as downloads
 from pipelines.logs import log_for_people
 from pipelines.recipes import ANCHOR_MRC_RECIPES, CLISM_RECIPES, AnchorMrcConfig, ClismConfig
 from pipelines.steps.records import ConfigError, InputError
@@ -28,6 +29,7 @@ USAGE = """usage: polyspan-data COMMAND [ARGUMENT ...] [-- RUNNER-ARGUMENT ...]
 commands:
   clism       parallel corpora → CLISM [QUE] examples
   anchor-mrc  Wikipedia dumps → (query, context, answers) triplets
+  fetch       download Wikipedia dumps, go on where a download stopped, verify checksums
   align       word alignment by itself: train a model, apply it, score links against gold ones
   demo        both kinds of examples from samples that come with the package, shown at the end
 
@@ -45,6 +47,14 @@ commands:
 `polyspan-data align COMMAND --help` tells the rest.
 """
 
+FETCH_USAGE = """usage: polyspan-data fetch COMMAND [ARGUMENT ...]
+
+commands:
+  wikipedia   the dumps that `polyspan-data anchor-mrc` reads, from Wikimedia or a mirror
+
+`polyspan-data fetch COMMAND --help` tells the rest.
+"""
+
 Command = Callable[[list[str], list[str]], None]
 Config = TypeVar("Config", ClismConfig, AnchorMrcConfig)
 
@@ -53,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The console script. Exit codes: 0 done, 1 the input or the job failed, 2 the arguments cannot work."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     ours, runner = split_at_dashes(arguments)
-    commands = {"clism": clism, "anchor-mrc": anchor_mrc, "align": align, "demo": demo}
+    commands = {"clism": clism, "anchor-mrc": anchor_mrc, "fetch": fetch, "align": align, "demo": demo}
     command, ours = pick_command(ours, commands, USAGE)
     log_for_people()
     try:
@@ -170,6 +180,19 @@ def demo(arguments: list[str], runner: list[str]) -> None:
         show_examples(output, count=count, langs=pair, stream=sys.stdout)
         print()
     print(summary(manifest, output))
+
+
+def fetch(arguments: list[str], runner: list[str]) -> None:
+    """Download what the jobs read."""
+    command, arguments = pick_command(arguments, {"wikipedia": fetch_wikipedia}, FETCH_USAGE)
+    if runner:
+        raise ConfigError(f"polyspan-data fetch runs on this machine: nothing takes {runner[0]!r} after `--`.")
+    command(arguments, runner)
+
+
+def fetch_wikipedia(arguments: list[str], _: list[str]) -> None:
+    config = tyro.cli(downloads.FetchConfig, prog="polyspan-data fetch wikipedia", args=arguments)
+    print(downloads.fetch_wikipedia(config))
 
 
 def align(arguments: list[str], runner: list[str]) -> None:

@@ -66,6 +66,9 @@ class AnchorMrcConfig:
     dump: tuple[str, ...] = ()
     """The dumps: …-pages-articles.xml, plain, .bz2 (also multistream), .gz, .xz or .zst; globs; {lang} stands for the
     language; sw=FILE is read for sw only."""
+    extracted: tuple[str, ...] = ()
+    """Instead of dumps, or of some of the languages': files that WikiExtractor has made with --json --links. They lack
+    redirects, list lines and bold names; a dump gives more."""
     lang: tuple[str, ...] = ()
     """The Wikipedias' languages, such as sw vi."""
     triplets: TripletConfig = field(default_factory=TripletConfig)

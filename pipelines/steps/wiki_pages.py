@@ -11,7 +11,8 @@ import pyarrow as pa
 from pipelines.steps.titles import normalize_target, normalize_title, page_kind
 from pipelines.steps.wiki_dump import Damage, Page
 from pipelines.steps.wiki_site import Site
-from pipelines.steps.wikitext import plain_text
+from pipelines.steps.wikiextractor import BadLine, ExtractedPage
+from pipelines.steps.wikitext import PlainText, plain_text
 from schemas.counts import AnchorCounts
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 
@@ -46,7 +47,9 @@ class _Row(NamedTuple):
     names: tuple[str, ...] = ()
 
 
-def pages_table(pages: Iterable[Page | Damage], site: Site, corpus: str) -> tuple[pa.Table, AnchorCounts, list[Reject]]:
+def pages_table(
+    pages: Iterable[Page | ExtractedPage | Damage | BadLine], site: Site, corpus: str
+) -> tuple[pa.Table, AnchorCounts, list[Reject]]:
     """The main namespace's pages, in their order; counts of all pages; rejects of what could not be read."""
     rows: list[_Row] = []
     rejects: list[Reject] = []
@@ -54,7 +57,11 @@ def pages_table(pages: Iterable[Page | Damage], site: Site, corpus: str) -> tupl
     for page in pages:
         read += 1
         if isinstance(page, Damage):
-            rejects.append(_reject(page, site.lang, corpus))
+            rejects.append(_reject(page.reason, page.detail, 0, site.lang, corpus))
+        elif isinstance(page, BadLine):
+            rejects.append(_reject(page.reason, page.excerpt, page.line, site.lang, corpus))
+        elif isinstance(page, ExtractedPage):
+            rows.append(_article(page.page_id, page.revision_id, page.title, "", page.text, site))
         elif page.namespace != 0:
             elsewhere += 1
         elif page.redirect is not None:
@@ -63,7 +70,8 @@ def pages_table(pages: Iterable[Page | Damage], site: Site, corpus: str) -> tupl
             title = normalize_title(page.title, site)
             rows.append(_Row(page.page_id, page.revision_id, title, REDIRECT, target.title if target else None))
         else:
-            rows.append(_article(page, site))
+            plain = plain_text(page.text, site)
+            rows.append(_article(page.page_id, page.revision_id, page.title, page.text, plain, site))
     columns = [list(column) for column in zip(*rows, strict=True)] or [[]] * len(PAGES)
     counts = AnchorCounts(
         pages_read=read,
@@ -75,14 +83,14 @@ def pages_table(pages: Iterable[Page | Damage], site: Site, corpus: str) -> tupl
     return pa.table(columns, schema=PAGES), counts, rejects
 
 
-def _article(page: Page, site: Site) -> _Row:
-    title, plain = normalize_title(page.title, site), plain_text(page.text, site)
+def _article(page_id: int, revision_id: int, title: str, wikitext: str, plain: PlainText, site: Site) -> _Row:
+    title = normalize_title(title, site)
     targets = [normalize_target(anchor.target, site) for anchor in plain.anchors]
     return _Row(
-        page.page_id,
-        page.revision_id,
+        page_id,
+        revision_id,
         title,
-        page_kind(title, page.text, site),
+        page_kind(title, wikitext, site),
         None,
         plain.text,
         tuple(edge for anchor in plain.anchors for edge in (anchor.start, anchor.end)),
@@ -92,6 +100,7 @@ def _article(page: Page, site: Site) -> _Row:
     )
 
 
-def _reject(damage: Damage, lang: str, corpus: str) -> Reject:
-    record = hashlib.blake2b(f"{lang}\0{corpus}\0{damage.detail}".encode(), digest_size=10).hexdigest()
-    return Reject(damage.reason, "page", record, lang, corpus, 0, damage.detail[:MAX_EXCERPT_CHARS])
+def _reject(reason: str, excerpt: str, line: int, lang: str, corpus: str) -> Reject:
+    name = f"{lang}\0{corpus}\0{line}\0{excerpt}"
+    record = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
+    return Reject(reason, "page", record, lang, corpus, line, excerpt[:MAX_EXCERPT_CHARS])

@@ -32,6 +32,12 @@ class ExtractedPage(NamedTuple):
     text: PlainText  # nothing is bold
 
 
+class ExtractedFile(NamedTuple):
+    """A file of WikiExtractor's, plain or compressed."""
+
+    path: str
+
+
 class BadLine(NamedTuple):
     """A line that is no page, yielded in its place."""
 

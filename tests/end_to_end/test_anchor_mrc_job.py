@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -291,3 +292,17 @@ def test_a_damaged_dump_gives_what_can_be_read_and_a_failure(dump, tmp_path, cap
 def test_damage_can_be_tolerated(dump, tmp_path, capsys):
     cli.main([*truncated(dump, tmp_path), "--tolerate-damage"])
     assert "truncated 1" in capsys.readouterr().err
+
+
+def test_files_of_wikiextractor_are_read_too(tmp_path):
+    pages = [{"id": "1", "revid": "11", "title": "Dog", "text": "A dog is an animal that barks."}]
+    for number in range(2, 7):
+        text = f"Sentence {number} tells of the &lt;a href=\"dog\"&gt;dog&lt;/a&gt; at length."
+        pages.append({"id": str(number), "revid": "1", "title": f"Page {number}", "text": text})
+    (tmp_path / "wiki_00").write_text("\n".join([*map(json.dumps, pages), "{broken"]), encoding="utf-8")
+    run(replace(ANCHOR_MRC, extracted=(f"{tmp_path}/wiki_*",), lang=("sw",), output=str(tmp_path / "out")))
+    counts = counts_of(tmp_path / "out", "sw")
+    assert counts.page_rejects == {"not_json": 1} and counts.answerable == 5
+    example = examples_of(tmp_path / "out")[0]
+    assert (example.query_text, example.anchor_text) == ("A [MASK] is an animal that barks.", "dog")
+    assert list(find_problems(tmp_path / "out")) == []
