@@ -50,7 +50,7 @@ ARTICLES_PER_PART = 5000
 
 
 class Chunk(NamedTuple):
-    """The pages that begin in one range of a dump file, or those of an extracted file. Keys are in the order of input."""
+    """The pages that begin in one range of a dump file, or those of an extracted file. Keys sort in that order."""
 
     key: str
     lang: str

@@ -260,7 +260,7 @@ def test_no_more_than_a_page_is_held(write):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert peak < 10_000_000  # of 20 MB of XML: a block, what is read of the file, and a page
+    assert peak < 6_000_000  # of 12 MB of XML: a block, what has been read of the file, and a page
 
 
 # --- fields of a page -------------------------------------------------------------------------------------------------
