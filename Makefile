@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 .PHONY: help setup demo test test-all lint format bench sdist clean
 
 help:
-	@echo "make demo      corpus to dataset on a small sample: writes demo-output/ and shows it"
+	@echo "make demo      corpus and dumps to datasets, on small samples: writes demo-output/ and shows it"
 	@echo "make test      the test suite; 'make test-all' adds the slow tests"
 	@echo "make lint      ruff, mypy and the table of imports; 'make format' lets ruff rewrite"
 	@echo "make bench     every benchmark whose data is at hand"

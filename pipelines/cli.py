@@ -21,6 +21,7 @@ from pipelines import fetch as downloads
 from pipelines.logs import log_for_people
 from pipelines.recipes import ANCHOR_MRC_RECIPES, CLISM_RECIPES, AnchorMrcConfig, ClismConfig
 from pipelines.steps.records import ConfigError, InputError
+from pipelines.steps.triplets import TripletConfig
 from schemas.counts import Counts, in_words
 from schemas.manifest import DatasetError, Manifest
 
@@ -161,29 +162,42 @@ def pick_recipe(arguments: list[str], recipes: Mapping[str, Any]) -> tuple[str, 
 
 
 def demo(arguments: list[str], runner: list[str]) -> None:
-    """Make CLISM examples from the corpus that comes with the package, and show some."""
+    """Make CLISM examples and anchor-MRC triplets from samples that come with the package, and show some."""
 
     def options(
-        output: Annotated[str, tyro.conf.arg(help="The dataset folder to write; replaced if it is there.")],
-        count: Annotated[int, tyro.conf.arg(help="How many examples of each language pair to show.")] = 4,
+        output: Annotated[str, tyro.conf.arg(help="The folder for the two datasets; they are replaced.")],
+        count: Annotated[int, tyro.conf.arg(help="How many examples of each language to show.")] = 3,
     ) -> tuple[str, int]:
         return output, count
 
     output, count = tyro.cli(options, prog="polyspan-data demo", description=demo.__doc__, args=arguments)
-    from pipelines.clism import run
+    from pipelines import anchor_mrc, clism
     from schemas.inspection import show_examples
 
-    corpus = str(package_files("pipelines") / "sample" / "sample.tsv")
-    config = ClismConfig(bitext=(corpus,), pair=("en-ar", "en-hi", "en-vi"), output=output, overwrite=True)
-    manifest = run(config, runner)
-    for pair in config.pair:
-        show_examples(output, count=count, langs=pair, stream=sys.stdout)
-        print()
-    print(summary(manifest, output))
+    sample = package_files("pipelines") / "sample"
+    questions = ClismConfig(
+        bitext=(str(sample / "sample.tsv"),),
+        pair=("en-ar", "en-hi", "en-vi"),
+        output=f"{output}/clism",
+        overwrite=True,
+    )
+    triplets = AnchorMrcConfig(
+        dump=(f"{sample}/wiki/{{lang}}wiki-sample.xml",),
+        lang=("ar", "en", "hi", "ja", "vi"),
+        triplets=TripletConfig(context_words=40, query_words=30, min_mentions=2),
+        output=f"{output}/anchor-mrc",
+        overwrite=True,
+    )
+    manifests = {questions.output: clism.run(questions, runner)} | anchor_mrc.run(triplets, runner)
+    for folder, langs in ((questions.output, questions.pair), (triplets.output, triplets.lang)):
+        for lang in langs:
+            show_examples(folder, count=count, langs=lang, stream=sys.stdout)
+            print()
+    print("\n\n".join(summary(manifest, folder) for folder, manifest in manifests.items()))
 
 
 def fetch(arguments: list[str], runner: list[str]) -> None:
-    """Download what the jobs read."""
+    """Download corpora."""
     command, arguments = pick_command(arguments, {"wikipedia": fetch_wikipedia}, FETCH_USAGE)
     if runner:
         raise ConfigError(f"polyspan-data fetch runs on this machine: nothing takes {runner[0]!r} after `--`.")

@@ -321,7 +321,8 @@ def test_a_file_system_that_beam_knows_serves_for_input_and_output(dataset, tmp_
 def test_the_demo_shows_examples_and_where_the_shards_lie(tmp_path, capsys):
     cli.main(["demo", "--output", str(tmp_path / "demo")])
     said = capsys.readouterr().out
-    assert "[QUE 1]" in said and "en-hi" in said and str(tmp_path / "demo") in said
+    assert "[QUE 1]" in said and "en-hi" in said and str(tmp_path / "demo" / "clism") in said
+    assert "unanswerable" in said and str(tmp_path / "demo" / "anchor-mrc") in said
 
 
 def test_help_lists_the_arguments(capsys):
