@@ -1,6 +1,6 @@
 """The anchor-MRC job on every real dump at hand: pages, links by rule, entities, examples, rejects by reason.
 
-    python benchmarks/real_dumps.py --output FOLDER
+    python -m benchmarks.real_dumps --output FOLDER
 
 Each language's dumps are one run of `polyspan-data anchor-mrc`, as a user would type it, then `polyspan-inspect
 verify`. The dumps are the beginnings of Wikipedias, or a few pages of them: nearly all links are red, and entities are
@@ -59,6 +59,38 @@ def told(counts: dict[str, Any]) -> str:
     )
 
 
+def positions(folders: list[Path]) -> str:
+    """Where answers stand and how long contexts are, over all datasets."""
+    from schemas.anchor_mrc import query_holds
+    from schemas.shards import read_examples
+
+    drawn, start, lengths, leaks, misses = [0] * 10, [0] * 10, {True: [], False: []}, 0, 0
+    for example in (example for folder in folders for example in read_examples(folder)):
+        length = len(example.context_text)
+        lengths[example.answerable].append(length)
+        if not example.answerable:
+            continue
+        drawn[min(9, example.words_before_drawn * 10 // 201)] += 1
+        for span in example.answers:
+            start[min(9, span.start * 10 // length)] += 1
+            misses += span.of(example.context_text) != example.anchor_text
+        leaks += query_holds(example.anchor_text, example.query_text, example.query_mask_spans, example.lang)
+    sizes = {
+        kind: " ".join(str(sorted(found)[len(found) * tenth // 10]) for tenth in (1, 3, 5, 7, 9))
+        for kind, found in lengths.items()
+    }
+    return (
+        f"words before the anchor, as drawn, by tenths of 0 to 200: {shares(drawn)}\n"
+        f"answers by tenths of their contexts' characters: {shares(start)}\n"
+        f"characters of contexts, deciles 1 3 5 7 9: answerable {sizes[True]}, unanswerable {sizes[False]}\n"
+        f"of {len(lengths[True]):,} queries, {leaks} hold their anchor; of {sum(start):,} answers, {misses} miss it"
+    )
+
+
+def shares(counts: list[int]) -> str:
+    return " ".join(f"{100 * count / max(1, sum(counts)):.1f}" for count in counts) + " %"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", default="dumps-real")
@@ -80,6 +112,8 @@ def main() -> None:
     )
     for name, counts in found.items():
         print(f"| {name} {told(counts) if counts else '|'}")
+    folders = [path.parent for path in sorted(output.glob("*/manifest.json"))]
+    print("", positions(folders), sep="\n")
 
 
 if __name__ == "__main__":

@@ -66,7 +66,8 @@ def fetch_file(mirror: Mirror, source: str, file: PublishedFile, target: str, me
 
 
 def download(mirror: Mirror, source: str, file: PublishedFile, stream: BinaryIO, meter: Meter) -> None:
-    """Appends to `stream` what it lacks of the file, over one connection after the other, until it is of full length."""
+    """Appends to `stream` what it lacks of the file, one connection after the other, until it is of full length."""
+    url = f"{mirror.url}/{source}"
 
     def attempt() -> None:
         start = stream.seek(0, os.SEEK_END)
@@ -80,12 +81,12 @@ def download(mirror: Mirror, source: str, file: PublishedFile, stream: BinaryIO,
             begin, total = extent(response)
             if total not in (None, file.size):
                 raise InputError(
-                    f"{mirror.url}/{source}: expected {file.size:,} bytes, as published, found {total:,}. "
+                    f"{url}: expected {file.size:,} bytes, as published, found {total:,}. "
                     "The mirror may be in the middle of an update: name another --date or --mirror"
                 )
             if begin not in (0, start):
                 stream.truncate(0)
-                raise Unavailable(f"{mirror.url}/{source}: cannot go on from byte {start:,}, starting again")
+                raise Unavailable(f"{url}: cannot go on from byte {start:,}, starting again")
             if begin < start:
                 logger.info("%s: the mirror ignores how much is here already: starting again", file.name)
                 meter.position = stream.truncate(0)
@@ -93,7 +94,7 @@ def download(mirror: Mirror, source: str, file: PublishedFile, stream: BinaryIO,
                 stream.write(block)
                 meter.add(len(block))
         if left:
-            raise Unavailable(f"{mirror.url}/{source}: the connection ended at byte {meter.position:,} of {file.size:,}")
+            raise Unavailable(f"{url}: the connection ended at byte {meter.position:,} of {file.size:,}")
 
     try:
         persist(attempt, mirror.sleep, lambda: meter.position)

@@ -20,7 +20,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.steps import wiki_dump, wiki_xml
+from pipelines.steps import bz2_blocks, wiki_dump, wiki_xml
 from pipelines.steps.bz2_blocks import read_blocks
 from pipelines.steps.records import InputError
 from pipelines.steps.wiki_dump import Damage, DumpRange, Page, SiteInfo, plan_ranges, read_pages, read_siteinfo
@@ -244,7 +244,7 @@ def test_remote_dump_is_read_in_ranges():
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("name", ["dump.xml", "dump.xml.bz2"])
 def test_utf_16_is_read_in_one_range(write, encoding, name):
-    xml = numbered("moja ở 😀", "mbili").decode().replace("\n", "\r\n")
+    xml = '<?xml version="1.0" encoding="UTF-16"?>\n' + numbered("moja ở 😀", "mbili").decode().replace("\n", "\r\n")
     path = write(COMPRESS[name](xml.encode(encoding)), name)
     assert len(plan_ranges(path, 100)) == 1
     assert [page.text for page in read_planned(path, 100)] == ["moja ở 😀", "mbili"]
@@ -261,6 +261,44 @@ def test_no_more_than_a_page_is_held(write):
     finally:
         tracemalloc.stop()
     assert peak < 6_000_000  # of 12 MB of XML: a block, what has been read of the file, and a page
+
+
+def test_page_that_never_ends_is_not_held_either(write, monkeypatch):
+    monkeypatch.setattr(wiki_xml, "MAX_PAGE_BYTES", 1 << 20)
+    path = write(numbered("x" * 12_000_000, "b"))
+    tracemalloc.start()
+    try:
+        damage, page = read_planned(path, 5_000_000)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (damage.reason, page.text) == ("page_too_long", "b")
+    assert peak < 6_000_000
+
+
+@pytest.mark.parametrize("name", ["dump.xml", "dump.xml.bz2"])
+def test_range_reads_on_to_the_end_of_its_last_page_and_no_further(write, monkeypatch, name):
+    monkeypatch.setattr(wiki_dump, "READ_BYTES", 1 << 12)
+    monkeypatch.setattr(bz2_blocks, "READ_BYTES", 1 << 12)
+    xml = numbered(*["x" * 5000] * 4, prose(200_000), prose(200_000))
+    stored = xml if name == "dump.xml" else in_streams(xml, list(range(6000, len(xml), 6000)))
+    path = write(stored, name)
+    read_to = 0
+
+    class Watched(io.FileIO):
+        def read(self, size: int = -1) -> bytes:
+            nonlocal read_to
+            data = super().read(size)
+            read_to = max(read_to, self.tell())
+            return data
+
+    monkeypatch.setattr(wiki_dump, "open_raw", Watched)
+    first, *_ = read_in_ranges(path, [])
+    assert read_to == len(stored)
+    read_to = 0
+    start = xml.index(b"<page>") if name == "dump.xml" else 0
+    assert list(read_pages(DumpRange(path, start, start + 100))) == [first]
+    assert read_to < start + 20_000
 
 
 # --- fields of a page -------------------------------------------------------------------------------------------------
@@ -414,6 +452,14 @@ def test_file_that_ends_between_pages_is_truncated_too(write, name):
     assert pages[-1] == Damage("truncated", "the file ends without </mediawiki>: pages may be missing")
     for range_bytes in (20, 100, 1000):
         assert read_planned(path, range_bytes) == pages
+
+
+@pytest.mark.parametrize("name", ["dump.xml", "dump.xml.bz2"])
+def test_truncation_is_said_once_by_the_range_that_holds_the_end(write, name):
+    xml = numbered("a", "b" * 5000)[:-200]
+    path = write(xml if name == "dump.xml" else in_streams(xml, list(range(1500, len(xml), 500))), name)
+    assert [page.reason for page in read_whole(path)[1:]] == ["cut_page", "truncated"]
+    assert read_planned(path, Path(path).stat().st_size // 5) == read_whole(path)
 
 
 @pytest.mark.parametrize("level", [1, None])
