@@ -97,8 +97,10 @@ def links_of(pages: pa.Table, table: TitleTable, own_rows: NDArray[np.bool_]) ->
     same_page = (found.articles == own[row_L]) & (found.articles >= 0)
     same_page |= pc.equal(targets, "").fill_null(False).to_numpy(zero_copy_only=False)
     kind_L = np.array(KINDS, object)[found.kinds]
+    is_disambiguation = pc.equal(pages["kind"], "disambiguation").to_numpy()
     reasons = [
         ("page_of_same_title", ~own_rows[row_L]),
+        ("on_disambiguation_page", is_disambiguation[row_L]),
         ("invalid_title", targets.is_null().to_numpy(zero_copy_only=False)),
         ("self_link", same_page),
         ("red_link", kind_L == "red"),

@@ -8,12 +8,14 @@ A.1 names the libraries; decision 19 asks for offsets).
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from importlib import metadata
+from importlib.resources import files as package_files
 from importlib.util import find_spec
 from typing import Any, cast
 
@@ -32,7 +34,7 @@ _LIBRARIES: dict[str, dict[str, str]] = {
     "moses": {"sacremoses": "sacremoses"},
     "jieba": {"rjieba": "rjieba"},
 }
-_VARIANT = {"sudachi": "A", "pythainlp": "newmm", "jieba": "no-hmm"}
+_VARIANT = {"sudachi": "A, readings apart", "pythainlp": "newmm", "jieba": "no-hmm"}
 
 # Zero-width spaces and bidirectional marks are tokens of their own, or they would be part of the answers beside them.
 _INVISIBLE = "\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"
@@ -84,7 +86,7 @@ def tokenizer_version(lang: str) -> dict[str, str]:
     """What decides the boundaries in `lang`, for the manifest.
 
     >>> tokenizer_version("ja")
-    {'tokenizer': 'sudachi:A', 'sudachipy': '0.7.0', 'sudachidict_core': '20261015', 'unicode': '14.0.0'}
+    {'tokenizer': 'sudachi:A, readings apart', 'sudachipy': '0.7.0', 'sudachidict_core': '20261015', 'unicode': '14.0.0'}
     """
     check_tokenizer(lang)
     kind = language(lang).tokenizer
@@ -284,7 +286,12 @@ def _shadow(text: str) -> str:
 def _sudachi_split() -> Split:
     from sudachipy import Dictionary, SplitMode
 
-    tokenizer = Dictionary().tokenizer(mode=SplitMode.A)
+    # Its own configuration makes one word of 寿司（すし）, and the answer 寿司 would be none.
+    config = json.loads(package_files("sudachipy").joinpath("resources", "sudachi.json").read_text(encoding="utf-8"))
+    config["inputTextPlugin"] = [
+        plugin for plugin in config["inputTextPlugin"] if not plugin["class"].endswith(".IgnoreYomiganaPlugin")
+    ]
+    tokenizer = Dictionary(config=json.dumps(config)).tokenizer(mode=SplitMode.A)
     lock = threading.Lock()  # a Sudachi tokenizer serves one thread at a time
 
     def split(chunk: str) -> list[int]:

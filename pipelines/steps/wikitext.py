@@ -1,7 +1,7 @@
 """From wikitext to plain text with its links as anchors (mPMR, 2.2, "Wikipedia articles with anchor annotations").
 
-Each stage rewrites the whole page with compiled regexes and leaves links as they are, brackets and all; the last one takes
-the links out and notes where their text comes to stand. So no offset is ever mapped from one text to another. Every
+Each stage rewrites the whole page with compiled regexes and leaves links as they are, brackets and all; the last one
+takes the links out and notes where their text comes to stand, so that offsets are carried through no other stage. Every
 pattern reads a page in time linear in its length, whatever stands in it.
 """
 

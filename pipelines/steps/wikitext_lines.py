@@ -1,4 +1,4 @@
-"""Stages of the wikitext scanner: what the marks of lines mean, headings, lists and the quotes of bold and italic text."""
+"""Stages of the wikitext scanner: lines and their marks (headings, lists), and the quotes of bold and italic text."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ _COLON = re.compile(r"\[\[[^\[\]\n]*\]\]|:")
 
 
 def plain_lines(text: str) -> tuple[str, str]:
-    """The lines of the lead, and those from the first heading on: paragraphs, headings and items of lists, without their
-    marks and quotes, without blanks at their ends and without empty ones. In the lead, bold text stands between marks."""
+    """The lines of the lead, and those from the first heading on: paragraphs, headings and items of lists.
+
+    Marks and quotes, blanks at the ends of lines and empty lines are gone; in the lead, bold text stands between marks.
+    """
     pieces: list[str] = []  # lines, each after the newline or blank that parts it from what is before
     lead: int | None = None
     in_paragraph = False

@@ -40,8 +40,8 @@ def drop_tables(text: str) -> str:
 
 _BLOCKS = "p div li ul ol dl dt dd h1 h2 h3 h4 h5 h6 blockquote center poem hr table caption tr td th thead tbody tfoot"
 _INLINE = (
-    "br b i u s strike del ins em strong small big sub sup span font tt code kbd samp var cite abbr dfn q ruby rb rt rp rtc "
-    "bdi bdo mark time data wbr noinclude onlyinclude translate languages tvar nobr"
+    "br b i u s strike del ins em strong small big sub sup span font tt code kbd samp var cite abbr dfn q ruby rb rt rp "
+    "rtc bdi bdo mark time data wbr noinclude onlyinclude translate languages tvar nobr"
 )
 _NAMES = "|".join([*_BLOCKS.split(), *_INLINE.split(), *(name for name in EXTENSIONS if name != "nowiki")])
 _TAG = re.compile(rf"<(/?)({_NAMES})(?=[\s/>])[^<>]*>", re.IGNORECASE)
@@ -49,7 +49,7 @@ _SHOWN = {"br": " ", "b": BOLD, "strong": BOLD, **dict.fromkeys(_BLOCKS.split(),
 
 
 def drop_tags(text: str) -> str:
-    """`text` without HTML's tags; a block is a paragraph, a line break a blank. Other tags are text, as in MediaWiki."""
+    """`text` without HTML's tags; a block is a paragraph, a line break a blank. Other tags are text, as they are shown."""
     return _TAG.sub(_tag_text, text) if "<" in text else text
 
 

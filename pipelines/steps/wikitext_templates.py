@@ -1,4 +1,4 @@
-"""Templates out of wikitext: all are dropped but those of `data/wiki/kept_templates.tsv`, whose text is the sentence's."""
+"""Templates out of wikitext: dropped, but for the text of those that `pipelines/data/wiki/kept_templates.tsv` names."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _HOLE_END = re.compile(rf"[{_SEPARATORS}]*([)）]?)")
 
 
 def _close_hole(pieces: list[str], text: str, position: int) -> int:
-    """Where the text goes on behind a template that shows nothing; the brackets and commas go that then enclose nothing.
+    """Where the text goes on behind a template that shows nothing; brackets and commas that enclosed it alone go, too.
 
     >>> drop_templates("India ({{IPA|x}}; 1950) and Nepal ({{IPA|y}}) or Bhutan (1950, {{IPA|z}})")
     'India (1950) and Nepal  or Bhutan (1950)'

@@ -84,8 +84,14 @@ def test_every_page_and_every_link_is_accounted_for(dataset):
     counts = counts_of(dataset)
     assert (counts.pages_read, counts.articles) == (35, 31)
     assert counts.page_rejects == {"other_namespace": 1, "redirect": 3}
-    assert counts.link_rejects == {"red_link": 1, "self_link": 3, "disambiguation": 1, "redirect_loop": 1}
-    assert counts.links_found == counts.mentions + 6 == 30 * 12 + 7  # the caption's link is none
+    assert counts.link_rejects == {
+        "red_link": 1,
+        "self_link": 3,
+        "disambiguation": 1,
+        "redirect_loop": 1,
+        "on_disambiguation_page": 1,
+    }
+    assert counts.links_found == counts.mentions + 7 == 30 * 12 + 7  # the caption's link is none
     assert counts.links_saved_by == {}
 
 
@@ -123,7 +129,7 @@ def test_answers_stand_anywhere(dataset):
 
 
 def test_rare_entities_are_left_out(dump, tmp_path):
-    run(config(dump, tmp_path / "out", triplets=TripletConfig(min_mentions=14)))
+    run(config(dump, tmp_path / "out", triplets=TripletConfig(min_mentions=13)))
     counts = counts_of(tmp_path / "out")
     assert counts.entities == 0 and counts.examples == 0
     assert counts.mention_rejects == {"rare_entity": counts.mentions}

@@ -263,7 +263,7 @@ def test_an_overlong_word_is_cut_after_punctuation() -> None:
 def test_versions_name_every_library_that_decides() -> None:
     assert set(tokenizer_version("de")) == {"tokenizer", "spacy", "unicode"}
     assert set(tokenizer_version("ja")) == {"tokenizer", "sudachipy", "sudachidict_core", "unicode"}
-    assert tokenizer_version("ja")["tokenizer"] == "sudachi:A"
+    assert tokenizer_version("ja")["tokenizer"] == "sudachi:A, readings apart"
     assert tokenizer_version("vi")["tokenizer"] == "moses:vi"
 
 
@@ -304,3 +304,7 @@ def test_punctuation(token: str) -> None:
 @pytest.mark.parametrize("token", ["", "a", "$5", "U.S.", "हि", "\u093f", "中", "\0", "²"])
 def test_no_punctuation(token: str) -> None:
     assert not is_punctuation(token)
+
+
+def test_a_japanese_word_and_its_reading_are_two() -> None:
+    assert words("ja", "寿司（すし）は")[:4] == ["寿司", "（", "すし", "）"]
