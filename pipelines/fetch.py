@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pipelines.download import Meter, Mirror, NotThere, PublishedFile, fetch_file
+from pipelines.logs import progress
 from pipelines.steps.paths import is_remote
 from pipelines.steps.records import ConfigError, InputError
 from schemas.languages import LANGUAGES, language
@@ -67,8 +68,6 @@ def fetch_wikipedia(config: FetchConfig, sleep: Callable[[float], None] = time.s
 
     `ConfigError` before anything is downloaded; `InputError` for a mirror that fails or a file that does not match.
     """
-    from pipelines.launch import progress  # Beam takes seconds to import, --help should not
-
     check(config)
     mirror = open_mirror(config, sleep)
     dumps = [find_dump(mirror, lang, config) for lang in dict.fromkeys(config.lang)]

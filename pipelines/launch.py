@@ -10,10 +10,7 @@ import json
 import logging
 import re
 import subprocess
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -22,7 +19,7 @@ import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 
-from pipelines.logs import worker_processes_write_to_a_file
+from pipelines.logs import progress, worker_processes_write_to_a_file
 from pipelines.steps.records import ConfigError, InputError
 from pipelines.work import WorkFolder, delete_tree, open_file, replace_file
 from schemas.manifest import FILE_NAME, Manifest
@@ -128,36 +125,6 @@ def chunk_progress(work: WorkFolder, stages: Mapping[str, str]) -> str:
     """
     (first, total), *rest = [(words, len(work.keys(stage))) for stage, words in stages.items()]
     return " · ".join([f"{first} {total:,} chunks", *(f"{words} {done:,} of {total:,}" for words, done in rest)])
-
-
-@contextlib.contextmanager
-def progress(progress_line: Callable[[], str], every_s: float = 1.0) -> Iterator[None]:
-    """While the body runs, says on stderr how far it is."""
-    stopped = threading.Event()
-    interactive = sys.stderr.isatty()
-
-    def say() -> None:
-        last, started, pause = "", time.monotonic(), every_s
-        while not stopped.wait(pause):
-            try:
-                line = progress_line()
-            except Exception:  # a listing that fails is no reason to stop the job
-                continue
-            if line != last or interactive:
-                text = f"[{time.monotonic() - started:5.0f} s] {line}"
-                print(f"\r\033[K{text}" if interactive else text, end="" if interactive else "\n", file=sys.stderr)
-                sys.stderr.flush()
-            last, pause = line, every_s if interactive else min(30.0, pause * 1.5)
-        if interactive:
-            print(file=sys.stderr)
-
-    thread = threading.Thread(target=say, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stopped.set()
-        thread.join(timeout=10)
 
 
 def sizes_and_times(paths: Sequence[str]) -> list[list[object]]:

@@ -8,7 +8,9 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 
 _EXPECTED = re.compile(r"\b(ConfigError|InputError)\b")  # printed at the end, without the traceback that Beam logs
 _WORKER_RECORD = re.compile(r'Worker: severity: (\w+).*? message: "(.*?)" .*log_location: "(.*?):\d+"', re.DOTALL)
@@ -69,3 +71,33 @@ def worker_processes_write_to_a_file() -> Iterator[None]:
             print(f"What the worker processes wrote themselves is in {log_path}", file=sys.stderr)
         else:
             os.unlink(log_path)
+
+
+@contextlib.contextmanager
+def progress(progress_line: Callable[[], str], every_s: float = 1.0) -> Iterator[None]:
+    """While the body runs, says on stderr how far it is."""
+    stopped = threading.Event()
+    interactive = sys.stderr.isatty()
+
+    def say() -> None:
+        last, started, pause = "", time.monotonic(), every_s
+        while not stopped.wait(pause):
+            try:
+                line = progress_line()
+            except Exception:  # a listing that fails is no reason to stop the job
+                continue
+            if line != last or interactive:
+                text = f"[{time.monotonic() - started:5.0f} s] {line}"
+                print(f"\r\033[K{text}" if interactive else text, end="" if interactive else "\n", file=sys.stderr)
+                sys.stderr.flush()
+            last, pause = line, every_s if interactive else min(30.0, pause * 1.5)
+        if interactive:
+            print(file=sys.stderr)
+
+    thread = threading.Thread(target=say, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join(timeout=10)

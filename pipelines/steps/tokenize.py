@@ -86,7 +86,7 @@ def tokenizer_version(lang: str) -> dict[str, str]:
     """What decides the boundaries in `lang`, for the manifest.
 
     >>> tokenizer_version("ja")
-    {'tokenizer': 'sudachi:A, readings apart', 'sudachipy': '0.7.0', 'sudachidict_core': '20261015', 'unicode': '14.0.0'}
+    {'tokenizer': 'sudachi:A, readings apart', 'sudachipy': '0.7.0', 'sudachidict_core': '20261015', …}
     """
     check_tokenizer(lang)
     kind = language(lang).tokenizer

@@ -95,6 +95,10 @@ def answer(code: int, **headers: str) -> Fault:
     return lambda handler, body: handler.reply(code, {name.replace("_", "-"): text for name, text in headers.items()})
 
 
+def another_range(handler: Handler, body: bytes) -> None:
+    handler.reply(206, {"Content-Range": f"bytes 7-{len(body) - 1}/{len(body)}"}, body[7:])
+
+
 def whole_file(handler: Handler, body: bytes) -> None:
     """A server that knows no ranges."""
     handler.reply(200, {"Content-Length": str(len(body))}, body)
@@ -255,6 +259,30 @@ def test_without_a_status_the_list_of_checksums_is_read(mirror: FakeMirror, tmp_
         mirror.fetch(tmp_path / "again")
 
 
+def test_the_list_of_checksums_has_parts_too(mirror: FakeMirror, tmp_path: Path) -> None:
+    parts = large_wiki(mirror)
+    files = mirror.files
+    del files["/enwiki/20261101/dumpstatus.json"]
+    names = [path.rpartition("/")[2] for path in files if "20261101/enwiki" in path]
+    sums = "".join(f"{sha1(files[f'/enwiki/20261101/{name}'])}  {name}\n" for name in names)
+    files["/enwiki/20261101/enwiki-20261101-sha1sums.txt"] = sums.encode()
+    mirror.fetch(tmp_path, lang=("en",), parts=True)
+    assert left_in(tmp_path) == parts
+    del files[f"/enwiki/20261101/{next(iter(parts))}"]
+    with pytest.raises(ConfigError, match="is listed, but not there"):
+        mirror.fetch(tmp_path, lang=("en",), parts=True)
+
+
+@pytest.mark.parametrize("size", ["102400", None, 0, -1])
+def test_a_size_that_is_none_is_refused(mirror: FakeMirror, tmp_path: Path, size: object) -> None:
+    mirror.publish()
+    status = json.loads(mirror.files[STATUS])
+    status["jobs"]["articlesmultistreamdump"]["files"][NAME]["size"] = size
+    mirror.files[STATUS] = json.dumps(status).encode()
+    with pytest.raises(ConfigError, match="no checksum and size"):
+        mirror.fetch(tmp_path)
+
+
 def test_md5_serves_where_there_is_no_sha1_and_nothing_is_taken_unverified(mirror: FakeMirror, tmp_path: Path) -> None:
     mirror.publish()
     status = json.loads(mirror.files[STATUS])
@@ -332,13 +360,17 @@ def test_a_silent_connection_is_given_up_for_another(
     monkeypatch.setattr(download, "TIMEOUT_S", 0.1)
     mirror.publish()
 
+    tired = threading.Event()
+    in_time = []
+
     def stall(handler: Handler, body: bytes) -> None:
         handler.send_file(body, stop=1000)
-        handler.wfile.flush()
-        time.sleep(0.5)
+        in_time.append(tired.wait(5))
 
     mirror.faults[FILE] = [stall]
-    mirror.fetch(tmp_path)
+    config = FetchConfig(lang=("sw",), mirror=mirror.url, output=str(tmp_path))
+    fetch_wikipedia(config, lambda _: tired.set())
+    assert in_time == [True]
     assert mirror.ranges() == [None, "bytes=1000-"]
     assert left_in(tmp_path) == {NAME: CONTENT}
 
@@ -371,7 +403,7 @@ def test_stopping_keeps_what_came(mirror: FakeMirror, tmp_path: Path) -> None:
         whole_file,
         answer(416),
         answer(206),
-        answer(206, Content_Range=f"bytes 7-{len(CONTENT) - 1}/{len(CONTENT)}"),
+        another_range,
     ],
     ids=["ignores_range", "refuses_range", "tells_no_range", "another_range"],
 )

@@ -281,7 +281,7 @@ def test_range_reads_on_to_the_end_of_its_last_page_and_no_further(write, monkey
     monkeypatch.setattr(wiki_dump, "READ_BYTES", 1 << 12)
     monkeypatch.setattr(bz2_blocks, "READ_BYTES", 1 << 12)
     xml = numbered(*["x" * 5000] * 4, prose(200_000), prose(200_000))
-    stored = xml if name == "dump.xml" else in_streams(xml, list(range(6000, len(xml), 6000)))
+    stored = xml if name == "dump.xml" else in_streams(xml, list(range(5000, len(xml), 5000)))
     path = write(stored, name)
     read_to = 0
 
