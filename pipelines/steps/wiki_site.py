@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from string import ascii_letters
 
 from pipelines.steps.wiki_dump import SiteInfo
 
@@ -88,6 +89,10 @@ _OTHER_CODES = {
 }
 
 
+# Where particles are written together with the word after them: و[[كتاب]] is one link. ($linkPrefixExtension)
+_LINK_PREFIXES = {"ar": frozenset("أإآابتثجحخدذرزسشصضطظعغفقكلمنهويىءئؤة" + ascii_letters)}
+
+
 @dataclass(frozen=True)
 class Site:
     """Rules of one wiki. Prefixes are lower-cased, with " " for "_", in Unicode's composed form (NFC).
@@ -101,6 +106,7 @@ class Site:
     namespaces: Mapping[str, int]  # local, English and alias names; none of key 0
     interwiki: frozenset[str]  # what leads to another wiki, project or language, unless it is a namespace's name here
     link_trail: re.Pattern[str]  # .match(text, position) just after "]]": letters that belong to the link's text, or ""
+    link_prefix: frozenset[str] = frozenset()  # letters that belong to it just before "[["
 
 
 def site_of(lang: str, siteinfo: SiteInfo) -> Site:
@@ -112,7 +118,8 @@ def site_of(lang: str, siteinfo: SiteInfo) -> Site:
     names |= {_prefix(name): key for key, name in siteinfo.namespaces if key}
     letters = _link_trails().get(lang, "a-z")
     trail = re.compile("" if letters == "-" else f"[{letters}]*")
-    return Site(lang, siteinfo.first_letter, names, LANGUAGE_PREFIXES | PROJECT_PREFIXES, trail)
+    interwiki = LANGUAGE_PREFIXES | PROJECT_PREFIXES
+    return Site(lang, siteinfo.first_letter, names, interwiki, trail, _LINK_PREFIXES.get(lang, frozenset()))
 
 
 def siteinfo_problem(lang: str, siteinfo: SiteInfo) -> str | None:

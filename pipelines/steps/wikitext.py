@@ -24,6 +24,7 @@ from pipelines.steps.wikitext_literals import (
     restore,
 )
 from pipelines.steps.wikitext_markup import (
+    LABEL,
     convert_variants,
     drop_magic_words,
     drop_prefixed_links,
@@ -55,7 +56,11 @@ class PlainText(NamedTuple):
 
 
 def plain_text(wikitext: str, site: Site) -> PlainText:
-    """The text, anchors and bold names of a page."""
+    """The text, anchors and bold names of a page, in time linear in its length; nothing in `wikitext` is an error.
+
+    Templates, tables, references, files, categories and code go (templates with a list of exceptions); what a reader
+    sees of the rest stays. Markup that its author left open is text, as in MediaWiki.
+    """
     page = drop_extensions(f"\n{wikitext}\n")
     for before, after in (("]]", "''"), ("]]", "{{"), ("''", "{{")):  # what must not meet when the second is gone
         page = page.replace(f"{before}{after}", f"{before}{JOINT}{after}")
@@ -82,11 +87,8 @@ def plain_text(wikitext: str, site: Site) -> PlainText:
 
 # Links
 
-# A label may hold single brackets. It ends at the next "[[", so of links in a link only the innermost is one.
-_LINK = re.compile(
-    rf"\[\[(?<!\[\[\[)(?! *[|\]])([^\[\]|\n<>{{}}{JOINT}]+)"
-    r"(?:\|([^\[\]]*(?:(?:\[(?!\[)[^\[\]]*\]|\[(?!\[|[^\[\]]*\])|\](?!\]))[^\[\]]*)*))?\]\]"
-)
+# A third bracket before it, or nothing but blanks in it, and it is no title.
+_LINK = re.compile(rf"\[\[(?<!\[\[\[)(?! *[|\]])([^\[\]|\n<>{{}}{JOINT}]+)(?:\|({LABEL}))?\]\]")
 _EDGES = f" {BOLD}{NOT_BOLD}{JOINT}"
 _Links = list[tuple[int, int, str]]
 
@@ -106,6 +108,10 @@ def _split_links(text: str, site: Site) -> tuple[str, _Links]:
             elif (trail := trail_of(after)) and trail.end():
                 shown += trail[0]
                 after = after[trail.end() :]
+        if site.link_prefix and (prefix := _letters_at_end(shown_pieces[-1], site.link_prefix)):
+            shown_pieces[-1] = shown_pieces[-1].removesuffix(prefix)
+            shown = prefix + shown
+            position -= len(prefix)
         if "\n" in shown:
             shown = shown.replace("\n", " ")
         bare = shown.strip(_EDGES)
@@ -122,6 +128,13 @@ def _split_links(text: str, site: Site) -> tuple[str, _Links]:
             links.append((start, start + len(bare), target))
         position += len(shown) + len(after)
     return "".join(shown_pieces).rstrip(" "), links
+
+
+def _letters_at_end(text: str, letters: frozenset[str]) -> str:
+    start = len(text)
+    while start and text[start - 1] in letters:
+        start -= 1
+    return text[start:]
 
 
 def _percent_decoded(title: str) -> str:

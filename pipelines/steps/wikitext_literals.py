@@ -20,7 +20,7 @@ JOINT = "\x15"
 _DROPPED = (
     "ref references math chem ce gallery timeline score graph chart mapframe maplink hiero imagemap inputbox rss "
     "syntaxhighlight source templatedata templatestyles categorytree indicator charinsert dynamicpagelist section quiz "
-    "includeonly phonos listen"
+    "includeonly phonos"
 )
 EXTENSIONS = f"{_DROPPED} nowiki pre".split()
 # A tag's attributes end at the next "<", so that a page of tags without end is read once.

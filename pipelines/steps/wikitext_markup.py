@@ -40,8 +40,8 @@ def drop_tables(text: str) -> str:
 
 _BLOCKS = "p div li ul ol dl dt dd h1 h2 h3 h4 h5 h6 blockquote center poem hr table caption tr td th thead tbody tfoot"
 _INLINE = (
-    "br b i u s strike del ins em strong small big sub sup span font tt code kbd samp var cite abbr dfn q ruby rb rt rp "
-    "rtc bdi bdo mark time data wbr noinclude onlyinclude translate languages tvar nobr"
+    "br b i u s strike del ins em strong small big sub sup span font tt code kbd samp var cite abbr dfn q ruby rb "
+    "rt rp rtc bdi bdo mark time data wbr noinclude onlyinclude translate languages tvar nobr"
 )
 _NAMES = "|".join([*_BLOCKS.split(), *_INLINE.split(), *(name for name in EXTENSIONS if name != "nowiki")])
 _TAG = re.compile(rf"<(/?)({_NAMES})(?=[\s/>])[^<>]*>", re.IGNORECASE)
@@ -49,7 +49,7 @@ _SHOWN = {"br": " ", "b": BOLD, "strong": BOLD, **dict.fromkeys(_BLOCKS.split(),
 
 
 def drop_tags(text: str) -> str:
-    """`text` without HTML's tags; a block is a paragraph, a line break a blank. Other tags are text, as they are shown."""
+    """`text` without HTML's tags; a block is a paragraph, a line break a blank. Unknown tags are text."""
     return _TAG.sub(_tag_text, text) if "<" in text else text
 
 
@@ -67,6 +67,7 @@ _CONVERSION = re.compile(r"-\{([^{}]{0,5000})\}-")
 _FLAGS = re.compile(r"\s*([A-Z-](?:;[A-Z-])*|[a-z]{2,3}(?:-[a-z]+)?(?:;\s*[a-z]{2,3}(?:-[a-z]+)?)*)?\s*\|")
 _VARIANT = re.compile(r"(?:^|;)\s*(?:[^;=>\[\]]*=>\s*)?([a-z]{2,3}(?:-[a-z]{2,6})?)\s*:")
 _CONVERTED = frozenset("zh gan wuu sr sh kk ku tg uz iu crh shi ban tly".split())  # languages of several scripts
+_MAX_NESTED = 3
 _PREFERRED = ("zh-hans", "zh-cn", "zh")
 
 
@@ -74,12 +75,10 @@ def convert_variants(text: str, lang: str) -> str:
     """`text` with one variant of each conversion: simplified Chinese, or else the first that is given."""
     if lang not in _CONVERTED:
         return text
-    depth = 0
-    while "-{" in text and depth < 4:
-        depth += 1
-        text, count = _CONVERSION.subn(_variant, text)
-        if not count:
+    for _ in range(_MAX_NESTED):
+        if "-{" not in text:
             break
+        text = _CONVERSION.sub(_variant, text)
     return text
 
 
@@ -142,13 +141,17 @@ def show_external_links(text: str) -> str:
 _PREFIXED = re.compile(r"\[\[[ _]{0,2}(:?)([^\[\]|:#<>\n]{1,60}):")
 _BRACKETS = re.compile(r"\[\[|\]\]")
 _NEAR = 100  # brackets after which a link without an end makes us pair all of the page's
-_PLAIN_LINK = re.compile(r"\[\[[ _]{0,2}:?([^\[\]|\n]*)(?:\|([^\[\]]*))?\]\]")
+# A label may hold single brackets. It ends at the next "[[", so of links in a link only the innermost is one.
+LABEL = r"[^\[\]]*(?:(?:\[(?!\[)[^\[\]]*\]|\[(?!\[|[^\[\]]*\])|\](?!\]))[^\[\]]*)*"
+_PLAIN_LINK = re.compile(rf"\[\[[ _]{{0,2}}:?([^\[\]|\n]*)(?:\|({LABEL}))?\]\]")
 _FILE, _CATEGORY = 6, 14
 
 
 def drop_prefixed_links(text: str, site: Site) -> str:
-    """`text` without files, categories and links to other languages, and with the bare text of other links out of the
-    main namespace. Links with a prefix that the wiki does not know are titles with a colon, and stay."""
+    """`text` without files, categories and links to other languages; of others out of the main namespace, the label.
+
+    Links with a prefix that the wiki does not know are titles with a colon, and stay.
+    """
     pieces = []
     position = 0
     ends: dict[int, int] | None = None

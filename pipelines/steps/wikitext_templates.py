@@ -94,8 +94,8 @@ def _close_hole(pieces: list[str], text: str, position: int) -> int:
 def _shown(text: str, inside: int, pieces: list[str], closed: int) -> str:
     """What a template or parameter shows, whose name begins at `inside`, and which is `pieces` by now."""
     if closed == 3:
-        default = "".join(pieces).split("|", 2)[1:2]
-        return default[0] if default else ""
+        body = "".join(pieces)
+        return "".join(_split(body)[1:2]) if len(body) <= _MAX_KEPT_CHARS else ""
     match = _NAME.match(text, inside)
     if match is None:
         return ""

@@ -61,7 +61,7 @@ def check(wikitext: str, site: Site = SITE) -> PlainText:
         ("[[a|x [y] z]]", "x [y] z", [("x [y] z", "a")]),
         ("[[a|{{flag}}]]", "a", [("a", "a")]),  # a picture was its label
         ("[[dog]]''s'', [[dog]]<nowiki/>s", "dogs, dogs", [("dog", "dog"), ("dog", "dog")]),
-        ("[[:Jamii:X|text]] [[:fr:Y]] [[wikt:z|z]] [[User:U|u]]", "text fr:Y z u", []),
+        ("[[User:U|a [b] c]] [[:Jamii:X|text]] [[:fr:Y]] [[wikt:z|z]] [[User:U|u]]", "a [b] c text fr:Y z u", []),
         ("a [[Picha:x.jpg|thumb|b [[c|d]] [http://e f]]] [[fr:A]] g [[Jamii:X]]", "a g", []),
         ("[http://x see [[k]] there] [http://x] http://y", "see k there http://y", [("k", "k")]),
     ],
@@ -137,7 +137,7 @@ def test_one_variant_of_a_conversion_is_shown(wikitext: str, text: str) -> None:
         ("{{lang|fr|[[x|y]]}} {{Nowrap|a {{small|b}}}} {{lang-fr|c}}", "[[x|y]] a b c"),
         ("{{transl|ar|DIN|a}} {{quote|text=b|c}} {{lang|fr|3=x|2=d=e}}", "a b d=e"),
         ("{{convert|10|km|mi}} {{formatnum:1234}} {{'s}}", "10 km 1234 's"),
-        ("{{#if:a|b}}{{PAGENAME}}{{{1|c}}}{{{2}}}", "c"),
+        ("{{#if:a|b}}{{PAGENAME}}{{{1|[[c|d]]|e}}}{{{2}}}", "[[c|d]]"),
         ("{{a}} }} {{b", " }} {{b"),
         ("{{{{a}}}}{{{{{1|b}}}}}", "{}"),
         ("a ({{x}}; 1950), b ({{x}}), c (d, {{x}}), ({{x}}, {{y}})", "a (1950), b , c (d), "),
@@ -206,6 +206,15 @@ TOKENS = [
 def test_noise_keeps_the_promises(tokens: list[str]) -> None:
     check("".join(tokens))
     check("".join(tokens), CHINESE)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(st.characters(codec="utf-8")))
+def test_any_text_is_read(wikitext: str) -> None:
+    page = plain_text(wikitext, SITE)
+    assert all(
+        0 <= start < end <= len(page.text) for start, end in [*page.bold, *(anchor[:2] for anchor in page.anchors)]
+    )
 
 
 def cpu_seconds(run: Callable[[], object]) -> float:

@@ -27,6 +27,15 @@ SNIPPETS = (
         "buses and public transportation",
         (Link("buses", "Bus"), Link("public transportation", "Public transport")),
     ),
+    Snippet(
+        "prefix_ar",
+        "ar",
+        "قرأ و[[كتاب|كتب]] ب[[القاهرة]] (ل[[جمل]]) و [[بيت]]",
+        "قرأ وكتب بالقاهرة (لجمل) و بيت",
+        (Link("وكتب", "كتاب"), Link("بالقاهرة", "القاهرة"), Link("لجمل", "جمل"), Link("بيت", "بيت")),
+        why="$linkPrefixExtension: letters just before a link are part of it",
+    ),
+    Snippet("prefix_en", "en", "anti[[war]]", "antiwar", (Link("war", "war"),), why="only some wikis have prefixes"),
     Snippet("trail_stopped_by_nowiki", "en", "[[micro]]<nowiki />second", "microsecond", (Link("micro", "micro"),)),
     Snippet("trail_stopped_by_ref", "en", "[[dog]]<ref>x</ref>s", "dogs", (Link("dog", "dog"),)),
     Snippet(
