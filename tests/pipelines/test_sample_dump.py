@@ -189,7 +189,7 @@ def test_there_are_a_disambiguation_page_a_list_and_pages_of_other_namespaces(la
         ("vi", "Đàn bầu", "giao thừa", "Tết Nguyên Đán"),
         ("vi", "Hồ Hoàn Kiếm", "đất Thăng Long", "Hà Nội"),
         ("ar", "القاهرة", "الإسكندرية", "الإسكندرية"),  # ب[[الإسكندرية]]: begins inside a word
-        ("ar", "مصر", "مصرية", "مصر"),  # ال[[مصر]]ية: a trail as well
+        ("ar", "مصر", "المصرية", "مصر"),  # ال[[مصر]]ية: letters before and after
         ("ar", "نخلة التمر", "تمرها", "تمر"),
         ("hi", "सितार", "भारतीय", "भारत"),  # a trail that begins with a combining vowel
         ("hi", "बाँसुरी", "मथुरा", "यमुना नदी"),

@@ -133,8 +133,8 @@ SNIPPETS = (
         "ar",
         "[[كتاب]]ان و[[مصر|مصري]]ون، ثم",
         "كتابان ومصريون، ثم",
-        (Link("كتابان", "كتاب"), Link("مصريون", "مصر")),
-        why="a conjunction before the link is no part of it",
+        (Link("كتابان", "كتاب"), Link("ومصريون", "مصر")),
+        why="a conjunction that is written with the link's first word is part of it ($linkPrefixExtension)",
     ),
     Snippet(
         "trail_hi",
