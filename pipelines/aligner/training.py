@@ -57,7 +57,7 @@ def train(
             parameters = replace(parameters, jump_weights=jump_weights, fertilities=np.stack(fertilities))
         parameters = replace(parameters, keys_K=keys_K, counts_K=counts_K)
         del keys_K, counts_K, fertility_counts
-    return AlignmentModel(parameters, config)
+    return parameters.model(config)
 
 
 def _numbered(

@@ -83,7 +83,7 @@ def train(
         np.stack(parameters.jump_weights),
         np.stack(parameters.fertilities or ()),
     )
-    return AlignmentModel(learnt, config)
+    return learnt.model(config)
 
 
 def _initial_posteriors(
