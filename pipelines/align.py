@@ -12,19 +12,20 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, cast
+from typing import BinaryIO, Literal, NamedTuple
 
 from pipelines.aligner import AlignerConfig, AlignmentModel
 from pipelines.aligner import train as train_model
 from pipelines.aligner.symmetrize import align_symmetrized
+from pipelines.aligner.text import TrainingText, check_text
 from pipelines.steps.bitext import BitextFile, expand_bitext, read_bitext
-from pipelines.steps.files import BadText, open_raw, read_lines
+from pipelines.steps.files import BadText, read_lines
 from pipelines.steps.filters import FilterConfig, length_reject, text_digest, text_reject
 from pipelines.steps.links import Agreement, compare_files, format_links
 from pipelines.steps.paths import is_remote
 from pipelines.steps.records import ConfigError, InputError, LanguagePair, Link, SentencePair, language_pair
 from pipelines.steps.sample import sample_by_hash
-from pipelines.steps.tokenize import check_tokenizer, token_texts, tokenizer_for
+from pipelines.steps.tokenize import token_texts, tokenizer_for
 from schemas.rejects import Reject
 
 BLOCK_PAIRS = 2000  # aligned at once: bounds the memory, and is enough for full speed
@@ -73,7 +74,8 @@ class AlignApplyConfig:
     target: str = ""
     """… and the target side."""
     pair: str = ""
-    """The language pair, such as en-vi: its tokenizers find the words. Not needed with --tokenized."""
+    """The language pair, such as en-vi: its tokenizers find the words. Empty: the pair that the model was trained on,
+    whose words are found as they were then."""
     tokenized: bool = False
     """White space separates the words already."""
     symmetrize: Literal["posterior", "intersect", "union", "grow-diag-final-and"] = "posterior"
@@ -116,7 +118,8 @@ def train(config: AlignTrainConfig) -> str:
     if not config.model:
         raise ConfigError("No model file to write. Name one: --model FILE")
     check_output("--model", config.model, config.overwrite)
-    tokenizers = tokenizers_of(pair, config.tokenized)
+    text = TrainingText.of(pair, tokenized=config.tokenized)
+    tokenizers = tokenizers_of(text)
     files = expand_bitext(config.bitext, [pair])
 
     rejects: Counter[str] = Counter()
@@ -127,13 +130,13 @@ def train(config: AlignTrainConfig) -> str:
     logger.info("Training on %s sentence pairs (refused: %s)", f"{len(corpus):,}", refused)
     started = time.monotonic()
     model = train_model(corpus, config.aligner, lambda line: logger.info("[%5.0f s] %s", _since(started), line))
+    model = replace(model, text=text)
     with open_output(config.model) as stream:
         model.save(stream)
-    how = "--tokenized" if config.tokenized else f"--pair {pair}"
     return (
         f"Wrote {config.model}, trained on {len(corpus):,} sentence pairs in {_since(started):.0f} s "
         f"(fingerprint {model.fingerprint()}).\n"
-        f"Align with it:  polyspan-data align apply --model {config.model} {how} --source FILE --target FILE\n"
+        f"Align with it:  polyspan-data align apply --model {config.model} --source FILE --target FILE\n"
         f"In a job:       polyspan-data clism --aligner.model {config.model} …"
     )
 
@@ -195,11 +198,6 @@ def apply(config: AlignApplyConfig) -> None:
     """Writes a line of links for each line of the input, in blocks; says on the way how many and how fast."""
     if not config.model:
         raise ConfigError("No model. Train one with `polyspan-data align train`, then name it: --model FILE")
-    if not config.pair and not config.tokenized:
-        raise ConfigError(
-            "The text's languages are needed to find its words: --pair en-vi. "
-            "If white space separates them already: --tokenized"
-        )
     if config.min_score >= 1.0:
         raise ConfigError(f"--min-score {config.min_score}: expected less than 1; scores are probabilities.")
     if config.min_score >= 0.0 and config.symmetrize != "posterior":
@@ -208,15 +206,16 @@ def apply(config: AlignApplyConfig) -> None:
         raise ConfigError("Name either --source FILE and --target FILE, or one --input FILE with both sides on a line.")
     if config.source and config.source == config.target:
         raise ConfigError(f"--source and --target are the same, {config.source}: expected two line-aligned files.")
-    pair = language_pair(config.pair) if config.pair else LanguagePair("source", "target")
+    pair = language_pair(config.pair) if config.pair else None
     if config.output != "-":
         check_output("--output", config.output, config.overwrite)
-    tokenizers = tokenizers_of(pair, config.tokenized)
-    model = load_model(config.model)
+    model = AlignmentModel.load(config.model)
+    text = text_to_align(config, pair, model.text)
+    tokenizers = tokenizers_of(text)
     if config.min_score >= 0.0:
         model = replace(model, config=replace(model.config, min_score=config.min_score))
 
-    texts = read_two_files(config, pair) if config.source else read_one_file(config)
+    texts = read_two_files(config, text.pair) if config.source else read_one_file(config)
     bad: Counter[str] = Counter()
     with closing(texts), open_output(config.output) as stream:
         started = told = time.monotonic()
@@ -232,6 +231,21 @@ def apply(config: AlignApplyConfig) -> None:
     if bad:
         counts = ", ".join(f"{reason} {number:,}" for reason, number in sorted(bad.items()))
         logger.info("Lines that got no link because they are unfit: %s", counts)
+
+
+def text_to_align(config: AlignApplyConfig, pair: LanguagePair | None, trained: TrainingText | None) -> TrainingText:
+    """How words are found: as asked for, otherwise as in the text that the model was trained on."""
+    if trained is None:
+        if not pair and not config.tokenized:
+            raise ConfigError(
+                f"{config.model} does not say which languages it is for. They are needed to find the words: "
+                "--pair en-vi. If white space separates the words already: --tokenized"
+            )
+        return TrainingText.of(pair or LanguagePair("source", "target"), tokenized=config.tokenized)
+    tokenized = config.tokenized or (trained.tokenized and not pair)
+    text = TrainingText.of(pair or trained.pair, tokenized=tokenized)
+    check_text(text, trained, config.model)
+    return text
 
 
 def align_block(
@@ -312,24 +326,15 @@ def score_line(found: Agreement) -> str:
 # --- files and words ------------------------------------------------------------------------------
 
 
-def tokenizers_of(pair: LanguagePair, tokenized: bool) -> tuple[Tokenize, Tokenize]:
-    if tokenized:
+def tokenizers_of(text: TrainingText) -> tuple[Tokenize, Tokenize]:
+    if text.tokenized:
         return str.split, str.split
-    for lang in pair:
-        check_tokenizer(lang)
-    return _words_in(pair.source), _words_in(pair.target)
+    return _words_in(text.pair.source), _words_in(text.pair.target)
 
 
 def _words_in(lang: str) -> Tokenize:
     tokenize = tokenizer_for(lang)
     return lambda text: token_texts(text, tokenize(text))
-
-
-def load_model(path: str) -> AlignmentModel:
-    if not is_remote(path):
-        return AlignmentModel.load(path)
-    with open_raw(path) as stream:
-        return AlignmentModel.load(cast(BinaryIO, stream))
 
 
 def input_path(path: str) -> str:

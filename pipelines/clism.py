@@ -12,6 +12,7 @@ from apache_beam.io.filesystems import FileSystems
 
 import schemas.clism
 from pipelines.aligner import AlignmentModel
+from pipelines.aligner.text import TrainingText, check_text
 from pipelines.arrow_sink import WriteDataset
 from pipelines.launch import close_output, commit, launch, open_output, polyspan_version, runner_options
 from pipelines.recipes import ClismConfig
@@ -29,7 +30,6 @@ from pipelines.transforms import (
     TokenizeAndTag,
     TrainAligners,
 )
-from pipelines.work import open_file
 from schemas.manifest import Manifest
 
 STAGES = {READ: "read", TOKENIZED: "tokenised and tagged", MASKED: "aligned and masked"}
@@ -102,7 +102,10 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
 
 
 def given_aligners(model: str, pairs: list[LanguagePair]) -> dict[str, tuple[str, AlignmentModel]]:
-    """Language pair → path and saved model; `{pair}` in the path stands for the language pair."""
+    """Language pair → path and saved model; `{pair}` in the path stands for the language pair.
+
+    `ConfigError` for a model that was trained on another pair.
+    """
     if len(pairs) > 1 and "{pair}" not in model:
         raise ConfigError(
             f"--aligner.model {model}: one model cannot serve {len(pairs)} language pairs. Put {{pair}} into the path."
@@ -112,8 +115,9 @@ def given_aligners(model: str, pairs: list[LanguagePair]) -> dict[str, tuple[str
         path = model.replace("{pair}", str(pair))
         if not FileSystems.exists(path):
             raise ConfigError(f"--aligner.model: no such file: {path}")
-        with open_file(path) as stream:
-            found[str(pair)] = path, AlignmentModel.load(stream)
+        found[str(pair)] = path, AlignmentModel.load(path)
+        if trained := found[str(pair)][1].text:
+            check_text(TrainingText.of(pair), trained, path)
     return found
 
 

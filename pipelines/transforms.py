@@ -32,7 +32,7 @@ from pipelines.steps.masking import MaskingConfig, TokenizedPair, mask_mentions
 from pipelines.steps.records import EntityMention, SentencePair
 from pipelines.steps.sample import sample_by_hash
 from pipelines.steps.tokenize import token_texts, tokenizer_for
-from pipelines.work import WorkFolder, open_file, replace_file
+from pipelines.work import WorkFolder, replace_file
 from schemas.clism import ARROW_SCHEMA
 from schemas.counts import PairCounts
 from schemas.manifest import InputFile
@@ -290,8 +290,7 @@ def align_and_mask(
 @functools.lru_cache(maxsize=2)
 def load_aligner(path: str, min_link_score: float) -> AlignmentModel:
     """A saved model that keeps the links which this job asks for, whatever it was trained to keep."""
-    with open_file(path) as stream:
-        model = AlignmentModel.load(stream)
+    model = AlignmentModel.load(path)
     return replace(model, config=replace(model.config, min_score=min_link_score))
 
 

@@ -73,7 +73,7 @@ def read(path: str) -> bytes | mmap.mmap:
 
 
 def decode(data: bytes | mmap.mmap, where: str, expected_types: Mapping[str, str]) -> Content:
-    """The content, whose arrays are `data` itself. `InputError` for another file, another version, or an altered one."""
+    """The content; its arrays are `data` itself. `InputError` for another file, another version, or an altered one."""
     first = data[:64].partition(b"\n")[0]
     name, _, version = first.decode("utf-8", "replace").partition("/")
     if name != _NAME:

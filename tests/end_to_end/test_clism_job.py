@@ -21,7 +21,7 @@ from apache_beam.io.localfilesystem import LocalFileSystem
 from pipelines import cli
 from pipelines.clism import run
 from pipelines.recipes import CLISM
-from pipelines.steps.records import ConfigError, InputError
+from pipelines.steps.records import ConfigError, InputError, LanguagePair
 from schemas import manifest as manifests
 from schemas.clism import problems
 from schemas.shards import read_examples
@@ -237,6 +237,7 @@ def test_a_dataset_is_never_overwritten_unasked(dataset, tmp_path):
 
 def test_a_saved_aligner_is_used_instead_of_training_one(tmp_path):
     from pipelines.aligner import AlignmentModel, train
+    from pipelines.aligner.text import TrainingText
 
     model = train([(["Hanoi"], ["Hà_Nội"])] * 20, CLISM.aligner)
     assert isinstance(model, AlignmentModel)
@@ -246,6 +247,9 @@ def test_a_saved_aligner_is_used_instead_of_training_one(tmp_path):
     with_model = run(config(tmp_path / "out", aligner=aligner))
     assert with_model.versions["en-vi.aligner"] == model.fingerprint()
     assert with_model.counts["en-vi"].questions != run(config(tmp_path / "own")).counts["en-vi"].questions
+    replace(model, text=TrainingText.of(LanguagePair("en", "ar"))).save(str(tmp_path / "en-vi.model"))
+    with pytest.raises(ConfigError, match=r"--pair en-vi: .*en-vi\.model was trained on en-ar"):
+        run(config(tmp_path / "other", aligner=aligner))
     with pytest.raises(ConfigError, match="one model cannot serve"):
         run(
             replace(

@@ -16,9 +16,10 @@ import pytest
 from pipelines import align, cli
 from pipelines.align import AlignApplyConfig, AlignTrainConfig, apply, train
 from pipelines.aligner import AlignerConfig, AlignmentModel
+from pipelines.aligner.text import TrainingText
 from pipelines.clism import run
 from pipelines.recipes import CLISM
-from pipelines.steps.records import InputError
+from pipelines.steps.records import InputError, LanguagePair
 from schemas import manifest as manifests
 
 SAMPLE = str(package_files("pipelines") / "sample" / "sample.tsv")
@@ -35,6 +36,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     keep = replace(AlignTrainConfig().filters, drop_duplicates=False)
     train(training(folder, model=str(folder / "m.model"), filters=keep))
     return folder
+
+
+@pytest.fixture(scope="module")
+def nameless(folder: Path) -> str:
+    """The path of the same model without its languages, as a library's caller saves it."""
+    path = f"{folder}/nameless.model"
+    replace(AlignmentModel.load(f"{folder}/m.model"), text=None).save(path)
+    return path
 
 
 def training(folder: Path, **changes: object) -> AlignTrainConfig:
@@ -137,11 +146,43 @@ def test_scores_words_and_thresholds(folder: Path, tmp_path: Path) -> None:
     assert set(all_links) > set(aligned(folder, out, **common)[0].split()) >= set(sure_links) >= {"0-0"}
 
 
-def test_languages_without_spaces_are_aligned_by_their_words(folder: Path, tmp_path: Path) -> None:
+def test_languages_without_spaces_are_aligned_by_their_words(nameless: str, tmp_path: Path) -> None:
     (tmp_path / "one").write_text("a b! ||| x y!\n")
-    assert aligned(folder, tmp_path / "out", input=f"{tmp_path}/one", pair="en-zh", tokenized=False, words=True) == [
+    changes = {"model": nameless, "pair": "en-zh", "tokenized": False, "words": True}
+    assert aligned(tmp_path, tmp_path / "out", input=f"{tmp_path}/one", **changes) == [
         "a b ! ||| x y ! ||| 0-0 1-1 2-2"
     ]
+
+
+def test_words_are_found_as_the_model_says_unless_the_user_does(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = f"{folder}/text.en,{folder}/text.vi"
+    train(AlignTrainConfig((text,), "en-vi", f"{tmp_path}/m.model"))
+    (tmp_path / "one").write_text("a b! ||| x y!\n")
+    one = {"input": f"{tmp_path}/one", "words": True, "overwrite": True, "tokenized": False}
+    out = tmp_path / "out"
+    assert aligned(tmp_path, out, **one)[0].startswith("a b ! ||| x y ! |||")
+    assert aligned(tmp_path, out, **one, pair="en-vi")[0].startswith("a b ! ||| x y ! |||")
+    assert aligned(folder, out, **one)[0].startswith("a b! ||| x y! |||")  # white space parted its words
+    assert not caplog.records
+    assert aligned(folder, out, **one, pair="en-vi")[0].startswith("a b ! ||| x y ! |||")
+    assert "words of 'vi' were found with white space, but these are found with moses:vi, sacremoses" in caplog.text
+    for pair in ("en-ar", "vi-en"):
+        with pytest.raises(align.ConfigError, match=f"--pair {pair}: .*m.model was trained on en-vi"):
+            aligned(folder, out, **one, pair=pair)
+
+
+def test_another_version_of_a_tokenizer_is_told_of(
+    tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = AlignmentModel.load(f"{folder}/m.model")
+    older = TrainingText.of(LanguagePair("en", "vi"))
+    older = replace(older, words=(older.words[0], {**older.words[1], "sacremoses": "0.0.1"}))
+    replace(model, text=older).save(f"{tmp_path}/m.model")
+    (tmp_path / "one").write_text("a ||| x\n")
+    assert aligned(tmp_path, tmp_path / "out", input=f"{tmp_path}/one", tokenized=False, overwrite=True) == ["0-0"]
+    assert len(caplog.records) == 1 and "sacremoses 0.0.1" in caplog.text and "'en'" not in caplog.text
 
 
 def test_unfit_lines_keep_their_place_and_are_counted(
@@ -212,7 +253,8 @@ def test_score_reads_what_apply_writes(folder: Path, tmp_path: Path, capsys: pyt
         (["train", "--pair", "en-vi", "--bitext", "x.tsv", "--aligner.model", "m"], 2, "--aligner.model is a model"),
         (["train", "--pair", "en-vi", "--bitext", "no.tsv", "--model", "FOLDER/no/m"], 2, "mkdir -p FOLDER/no"),
         (["apply"], 2, "No model"),
-        (["apply", "--model", "FOLDER/m.model"], 2, "--pair en-vi"),
+        (["apply", "--model", "FOLDER/nameless.model"], 2, "--pair en-vi"),
+        (["apply", "--model", "FOLDER/m.model", "--pair", "vi-en"], 2, "was trained on en-vi"),
         (["apply", "--model", "FOLDER/m.model", "--pair", "en-xx"], 2, "--pair en-xx"),
         (["apply", "--model", "FOLDER/text.en", "--tokenized"], 1, "expected a word aligner's model"),
         (["apply", "--model", "FOLDER/m.model", "--tokenized", "--source", "a"], 2, "--source FILE and --target FILE"),
@@ -227,7 +269,12 @@ def test_score_reads_what_apply_writes(folder: Path, tmp_path: Path, capsys: pyt
     ],
 )
 def test_what_cannot_work_says_what_to_do(
-    arguments: list[str], code: int, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    code: int,
+    message: str,
+    folder: Path,
+    nameless: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit) as stopped:
         cli.main(["align", *(argument.replace("FOLDER", str(folder)) for argument in arguments)])
