@@ -3,6 +3,7 @@
     python -m benchmarks.bench_aligner quality                      # four gold sets; minutes
     python -m benchmarks.bench_aligner quality en-hi --pairs 300    # trained on a small sample
     python -m benchmarks.bench_aligner cost --pairs 10000 30000     # of en-fr, one core
+    python -m benchmarks.bench_aligner load --pairs 30000 200000    # a saved model, in two processes (Linux)
 
 `quality` trains on the language pair's corpora and on the text (not the links) of the gold set; with --held-out, on
 the corpora alone. Gold words are cut further where the job's tokenizer cuts them, Chinese ones into characters, and a
@@ -14,15 +15,18 @@ are those of Och and Ney (2003): possible links cost no precision, only sure one
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import re
 import resource
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pipelines.aligner import AlignerConfig, AlignmentModel, train
 from pipelines.steps.bitext import expand_bitext, read_bitext
@@ -66,7 +70,7 @@ class GoldPair(NamedTuple):
 
 def read_corpus(pair: LanguagePair, size: int | None) -> list[WordPair]:
     """The words of `size` sentence pairs, evenly spaced over the pair's corpora."""
-    files = expand_bitext(CORPORA[str(pair)], [pair])
+    files = expand_bitext(CORPORA.get(str(pair)) or [f"{BITEXT}/corpora/bible.{pair}.tsv.xz@1,2"], [pair])
     records = [record for file in files for record in read_bitext(file) if isinstance(record, SentencePair)]
     step = max(1, len(records) // size) if size else 1
     corpus: list[WordPair] = []
@@ -160,9 +164,56 @@ def cost(pair: str, size: int) -> None:
     )
 
 
+def load(size: int) -> None:
+    """Of a model of `size` sentence pairs: en-fr, and where these are too few, others' beside it in one model."""
+    corpus: list[WordPair] = []
+    for name in ("en-fr", "en-de", "en-vi", "en-ar", "en-zh", "en-hi", "en-ja"):
+        if len(corpus) < size:
+            corpus += read_corpus(LanguagePair(*name.split("-")), None)
+    model = train(corpus[:size], AlignerConfig(), threads=4)
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/some.model"
+        model.save(path)
+        processes = multiprocessing.get_context("spawn")
+        barrier, queue = processes.Barrier(2), processes.SimpleQueue()
+        workers = [processes.Process(target=load_beside_another, args=(path, barrier, queue)) for _ in range(2)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        words, megabytes = len(model.tables.vocabulary.words), Path(path).stat().st_size / 2**20
+    found = [queue.get() for _ in workers]
+    print(f"{min(size, len(corpus)):,} pairs, {words:,} words, a file of {megabytes:.1f} MiB; two processes loaded it")
+    for seconds, resident, share, anonymous in found:
+        print(
+            f"  in {seconds:.3f} CPU s: {resident:.1f} MiB more resident memory, of which {anonymous:.1f} its own; "
+            f"{share:.1f} if what is shared counts by halves (Pss)"
+        )
+
+
+def load_beside_another(path: str, barrier: threading.Barrier, queue: multiprocessing.SimpleQueue[Any]) -> None:
+    AlignmentModel.load(path)  # code that is loaded once
+    barrier.wait()
+    before = memory()
+    barrier.wait()
+    started = time.process_time()
+    model = AlignmentModel.load(path)
+    seconds = time.process_time() - started
+    model.align(["the", "house"], ["la", "maison"])
+    barrier.wait()
+    queue.put((seconds, *(now - then for now, then in zip(memory(), before, strict=True))))
+    barrier.wait()
+
+
+def memory() -> tuple[float, float, float]:
+    """MiB of this process: all that is resident, the share that it would be charged with, what is no file's."""
+    fields = dict(re.findall(r"(\w+): +(\d+) kB", Path("/proc/self/smaps_rollup").read_text()))
+    return int(fields["Rss"]) / 1024, int(fields["Pss"]) / 1024, int(fields["Anonymous"]) / 1024
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", default="quality", choices=["quality", "cost"])
+    parser.add_argument("what", nargs="?", default="quality", choices=["quality", "cost", "load"])
     parser.add_argument("pair", nargs="*", help="language pairs; default: all (quality), en-fr (cost)")
     parser.add_argument("--pairs", type=int, nargs="+", help="sentence pairs to train on; default: all (quality)")
     parser.add_argument("--held-out", action="store_true", help="leave the gold sets' text out of training")
@@ -172,6 +223,9 @@ def main() -> None:
     elif arguments.what == "quality":
         for size in arguments.pairs or [None]:
             quality(arguments.pair or list(CORPORA), size, arguments.held_out)
+    elif arguments.what == "load":
+        for size in arguments.pairs or [30_000, 200_000]:
+            load(size)
     else:
         wanted = [(pair, size) for pair in arguments.pair or ["en-fr"] for size in arguments.pairs or [10_000, 30_000]]
         if len(wanted) == 1:
