@@ -25,7 +25,7 @@ from pipelines.steps.links import Agreement, compare_files, format_links
 from pipelines.steps.paths import is_remote
 from pipelines.steps.records import ConfigError, InputError, LanguagePair, Link, SentencePair, language_pair
 from pipelines.steps.sample import sample_by_hash
-from pipelines.steps.tokenize import token_texts, tokenizer_for
+from pipelines.steps.tokenize import check_tokenizer, token_texts, tokenizer_for
 from schemas.rejects import Reject
 
 BLOCK_PAIRS = 2000  # aligned at once: bounds the memory, and is enough for full speed
@@ -118,8 +118,7 @@ def train(config: AlignTrainConfig) -> str:
     if not config.model:
         raise ConfigError("No model file to write. Name one: --model FILE")
     check_output("--model", config.model, config.overwrite)
-    text = TrainingText.of(pair, tokenized=config.tokenized)
-    tokenizers = tokenizers_of(text)
+    tokenizers = tokenizers_of(pair, config.tokenized)
     files = expand_bitext(config.bitext, [pair])
 
     rejects: Counter[str] = Counter()
@@ -130,7 +129,7 @@ def train(config: AlignTrainConfig) -> str:
     logger.info("Training on %s sentence pairs (refused: %s)", f"{len(corpus):,}", refused)
     started = time.monotonic()
     model = train_model(corpus, config.aligner, lambda line: logger.info("[%5.0f s] %s", _since(started), line))
-    model = replace(model, text=text)
+    model = replace(model, text=TrainingText.of(pair, tokenized=config.tokenized))
     with open_output(config.model) as stream:
         model.save(stream)
     return (
@@ -211,7 +210,7 @@ def apply(config: AlignApplyConfig) -> None:
         check_output("--output", config.output, config.overwrite)
     model = AlignmentModel.load(config.model)
     text = text_to_align(config, pair, model.text)
-    tokenizers = tokenizers_of(text)
+    tokenizers = tokenizers_of(text.pair, text.tokenized)
     if config.min_score >= 0.0:
         model = replace(model, config=replace(model.config, min_score=config.min_score))
 
@@ -326,10 +325,12 @@ def score_line(found: Agreement) -> str:
 # --- files and words ------------------------------------------------------------------------------
 
 
-def tokenizers_of(text: TrainingText) -> tuple[Tokenize, Tokenize]:
-    if text.tokenized:
+def tokenizers_of(pair: LanguagePair, tokenized: bool) -> tuple[Tokenize, Tokenize]:
+    if tokenized:
         return str.split, str.split
-    return _words_in(text.pair.source), _words_in(text.pair.target)
+    for lang in pair:
+        check_tokenizer(lang)
+    return _words_in(pair.source), _words_in(pair.target)
 
 
 def _words_in(lang: str) -> Tokenize:

@@ -53,7 +53,7 @@ class Parameters:
 
     def _arrays(self, by_stem: bool) -> dict[str, NDArray[Any]]:
         return _native.tables(
-            stem_of_word=self.vocabulary.stem_of_word_W,
+            stem_of_word=self.vocabulary.stem_of_word,
             stems=len(self.vocabulary.stems),
             source_frequency=self.source_frequency_W,
             target_frequency=self.target_frequency_W,
@@ -218,10 +218,8 @@ class AlignmentModel:
 
     def _content(self) -> model_file.Content:
         vocabulary = self.tables.vocabulary
-        of_vocabulary = zip(
-            _VOCABULARY_TYPES, (vocabulary.text, vocabulary.offsets, vocabulary.stem_of_word_W), strict=True
-        )
-        arrays = dict(of_vocabulary) | {name: self.tables.arrays[name] for name in _TABLE_TYPES}
+        arrays = dict(zip(_VOCABULARY_TYPES, vocabulary.arrays, strict=True))
+        arrays |= {name: self.tables.arrays[name] for name in _TABLE_TYPES}
         config = asdict(replace(self.config, model=""))
         return model_file.Content(arrays, {"config": config, "text": self.text.to_json() if self.text else None})
 

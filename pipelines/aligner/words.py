@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, overload
 
 import numpy as np
@@ -58,30 +59,35 @@ class Vocabulary:
 
     @classmethod
     def of_arrays(
-        cls, text: NDArray[np.uint8], offsets: NDArray[np.int64], stem_of_word_W: NDArray[np.int32]
+        cls, text: NDArray[np.uint8], offsets: NDArray[np.int64], stem_of_word: NDArray[np.int32]
     ) -> Vocabulary:
         """The vocabulary that has these arrays. `ValueError` if they do not fit together."""
         made = cls.__new__(cls)
-        made._hold(text, offsets, stem_of_word_W)
+        made._hold(text, offsets, stem_of_word)
         return made
 
     def _hold(self, *arrays: NDArray[Any]) -> None:
-        self.text, self.offsets, self.stem_of_word_W = arrays
+        self.arrays = text, offsets, self.stem_of_word = arrays
         self._native = _native.Words(*arrays)
-        self.words = _Words(self.text, self.offsets)
+        self.words = _Words(text, offsets)
         self.stems = range(self._native.stems)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Vocabulary.of_arrays, (self.text, self.offsets, self.stem_of_word_W)
+        return Vocabulary.of_arrays, self.arrays
+
+    @property
+    def stem_of_word_W(self) -> NDArray[np.int64]:
+        """The stem number of every word, wide enough to make keys of."""
+        return self.stem_of_word.astype(np.int64)
 
     def number(self, normalised_word: str) -> int | None:
         found = self._native.find(_utf8(normalised_word))
         return None if found < 0 else found
 
     def stem_number(self, prefix: str) -> int | None:
-        # Words of one stem stand together. One that is shorter than a stem can be has its stem for itself.
+        # Words of one stem stand together; a word of fewer characters is a stem of its own.
         found = self._native.find(_utf8(prefix), prefix=len(prefix) == STEM_CHARS)
-        return None if found < 0 else int(self.stem_of_word_W[found])
+        return None if found < 0 else int(self.stem_of_word[found])
 
     def encode(self, sentences: Iterable[Sequence[str]]) -> tuple[list[list[int]], NDArray[np.int64]]:
         """The numbers of each sentence's words, and the stem number of every word number, new ones included."""
@@ -98,6 +104,11 @@ class _Words(Sequence[str]):
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
+
+    def __iter__(self) -> Iterator[str]:
+        text = self._text.tobytes()
+        for start, end in pairwise(self._offsets.tolist()):
+            yield text[start:end].decode("utf-8", "surrogatepass")
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -140,5 +151,5 @@ class Encoder(dict[str, int]):
                 number = len(self.vocabulary.stems) + new_stems.setdefault(prefix, len(new_stems))
             stem_of_new.append(number)
         if not stem_of_new:
-            return self.vocabulary.stem_of_word_W
-        return np.append(self.vocabulary.stem_of_word_W, np.array(stem_of_new, np.int32))
+            return self.vocabulary.stem_of_word
+        return np.append(self.vocabulary.stem_of_word, np.array(stem_of_new, np.int32))

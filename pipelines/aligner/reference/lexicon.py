@@ -72,7 +72,7 @@ class Lexicon:
     @cached_property
     def stem_counts(self) -> PairCounts:
         source_K, target_K = key_parts(self.counts.keys_K)
-        stem_of_W = self.vocabulary.stem_of_word_W.astype(np.int64)
+        stem_of_W = self.vocabulary.stem_of_word_W
         return PairCounts.added_up([PairCounts(key(stem_of_W[source_K], stem_of_W[target_K]), self.counts.counts_K)])
 
     @cached_property

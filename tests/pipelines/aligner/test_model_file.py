@@ -90,8 +90,7 @@ def usable(data: bytes) -> bool:
 def test_a_local_file_is_mapped_and_its_tables_are_used_where_they_lie(model: AlignmentModel, tmp_path: Path) -> None:
     model.save(str(tmp_path / "m.model"))
     loaded = AlignmentModel.load(str(tmp_path / "m.model"))
-    vocabulary = loaded.tables.vocabulary
-    for array in (vocabulary.text, vocabulary.offsets, vocabulary.stem_of_word_W, *loaded.tables.arrays.values()):
+    for array in (*loaded.tables.vocabulary.arrays, *loaded.tables.arrays.values()):
         address, base = array.__array_interface__["data"][0], array
         while isinstance(base, np.ndarray):
             base = base.base
@@ -268,7 +267,7 @@ some_words = st.lists(st.text("abä家\ud800\U0001f600", max_size=6), max_size=3
 def test_words_and_stems_have_the_numbers_of_their_order(known: list[str], asked: list[str]) -> None:
     vocabulary = Vocabulary(known)
     words, stems = sorted(set(known)), sorted({stem(word) for word in known})
-    assert list(vocabulary.words) == words and len(vocabulary.stems) == len(stems)
+    assert list(vocabulary.words) == vocabulary.words[:] == words and len(vocabulary.stems) == len(stems)
     for word in [*known, *asked]:
         assert vocabulary.number(word) == (words.index(word) if word in words else None)
         assert vocabulary.stem_number(stem(word)) == (stems.index(stem(word)) if stem(word) in stems else None)
