@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.steps.files import open_raw
+from pipelines.steps.paths import is_remote
 from pipelines.steps.records import InputError
 
 _NAME, _VERSION = "polyspan-aligner", 2
@@ -64,12 +65,15 @@ def _parts(content: Content) -> Iterator[bytes | memoryview]:
 
 
 def read(path: str) -> bytes | mmap.mmap:
-    """A file's bytes: those of a regular local file are mapped, so that all processes that read it share the memory."""
-    with open_raw(path) as file:
-        try:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError, AttributeError):  # remote, a pipe, empty
-            return file.read()
+    """A file's bytes: those of a plain local file are mapped, so that all processes that read it share the memory."""
+    try:
+        with open_raw(path) if is_remote(path) else open(path, "rb") as file:
+            try:
+                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            except (OSError, ValueError, AttributeError):  # remote, a pipe, empty
+                return file.read()
+    except OSError as error:
+        raise InputError(f"{path}: the aligner's model cannot be read: {error.strerror or error}.") from None
 
 
 def decode(data: bytes | mmap.mmap, where: str, expected_types: Mapping[str, str]) -> Content:
