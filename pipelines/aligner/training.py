@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -11,12 +10,12 @@ import numpy as np
 from pipelines.aligner import _native
 from pipelines.aligner.config import AlignerConfig
 from pipelines.aligner.estimates import smoothed_fertilities, smoothed_jumps
-from pipelines.aligner.model import AlignmentModel, Parameters, native_settings
-from pipelines.aligner.words import Encoder, Vocabulary
+from pipelines.aligner.model import AlignmentModel, native_settings
+from pipelines.aligner.numbered import NumberedPairs
 
 
 def train(
-    pairs: Iterable[tuple[Sequence[str], Sequence[str]]],
+    pairs: Iterable[tuple[Sequence[str], Sequence[str]]] | NumberedPairs,
     config: AlignerConfig,
     progress: Callable[[str], None] | None = None,
     *,
@@ -25,11 +24,13 @@ def train(
     """Learns from sentence pairs, given as words. Neither their order nor the machine nor `threads` changes a byte of
     the model.
 
-    `pairs` is read once, and kept as four bytes a word. Pairs with an empty side, or with more than `max_words` words
-    on one, are left out. A model of no pairs links by position. `progress` is called with a line of text after every
-    pass.
+    `pairs` is read once, and kept as four bytes a word; `NumberedPairs` are used up. Pairs with an empty side, or with
+    more than `max_words` words on one, are left out. A model of no pairs links by position. `progress` is called with a
+    line of text after every pass.
     """
-    corpus, parameters = _numbered(pairs, config.max_words)
+    if not isinstance(pairs, NumberedPairs):
+        pairs = NumberedPairs(pairs)
+    corpus, parameters = pairs.take(config.max_words)
     settings = native_settings(config)
     first_tables = None
     passes = config.initial_passes + config.hmm_passes
@@ -58,31 +59,3 @@ def train(
         parameters = replace(parameters, keys_K=keys_K, counts_K=counts_K)
         del keys_K, counts_K, fertility_counts
     return AlignmentModel(parameters, config)
-
-
-def _numbered(
-    pairs: Iterable[tuple[Sequence[str], Sequence[str]]], max_words: int
-) -> tuple[_native.Corpus, Parameters]:
-    """The corpus as numbers, and parameters that know its words and no more."""
-    encoder = Encoder(Vocabulary([]))  # numbers words in the order of their appearance
-    words, offsets = (array("i"), array("i")), (array("q", [0]), array("q", [0]))
-    for pair in pairs:
-        if min(map(len, pair)) > 0 and max(map(len, pair)) <= max_words:
-            for side in range(2):
-                words[side].extend(map(encoder.__getitem__, pair[side]))
-                offsets[side].append(len(words[side]))
-    vocabulary = Vocabulary(encoder.new_words)
-    number_of_new = np.array([vocabulary.number(word) for word in encoder.new_words], np.int32)
-    del encoder
-    source_words, target_words = (number_of_new[np.frombuffer(side, np.int32)] for side in words)
-    corpus = _native.Corpus(
-        source_words=source_words,
-        source_offsets=np.frombuffer(offsets[0], np.int64),
-        target_words=target_words,
-        target_offsets=np.frombuffer(offsets[1], np.int64),
-        stem_of_word=vocabulary.stem_of_word_W.astype(np.int32),
-    )
-    source_frequency_W, target_frequency_W = (
-        np.bincount(side, minlength=len(vocabulary.words)) for side in (source_words, target_words)
-    )
-    return corpus, Parameters(vocabulary, source_frequency_W, target_frequency_W)
