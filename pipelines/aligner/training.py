@@ -42,14 +42,15 @@ def train(
         keep = agree or number > 0
         tables = parameters.tables(by_stem=is_initial)
         parameters = parameters.without_counts()  # the tables hold them now: this bounds the memory
-        keys_K, counts_K, jump_counts, fertility_counts = corpus.expect(
+        keys_K, counts_K, jump_counts, fertility_counts, log_likelihood = corpus.expect(
             tables, settings, hmm=not is_initial, agree=agree, keep=keep, before=first_tables, threads=threads
         )
         first_tables = None if keep else tables
         del tables
         if progress:
-            links = int(counts_K.sum()) / _native.ONE / max(1, int(parameters.source_frequency_W.sum()))
-            progress(f"pass {number + 1} of {passes} ({'Model 2' if is_initial else 'HMM'}): {links:.3f} links a word")
+            frequencies = parameters.source_frequency_W, parameters.target_frequency_W
+            links = int(counts_K.sum()) / _native.ONE
+            progress(pass_line(number, passes, is_initial, log_likelihood, links, *(int(f.sum()) for f in frequencies)))
         if not is_initial:
             jump_weights = smoothed_jumps(jump_counts, config.jump_smoothing)
             fertilities = [
@@ -59,3 +60,25 @@ def train(
         parameters = replace(parameters, keys_K=keys_K, counts_K=counts_K)
         del keys_K, counts_K, fertility_counts
     return AlignmentModel(parameters, config)
+
+
+def pass_line(
+    number: int,
+    passes: int,
+    is_initial: bool,
+    log_likelihood: float,
+    links: float,
+    source_words: int,
+    target_words: int,
+) -> str:
+    """What is told of a pass: how well the model predicted each side from the other before it, natural logarithm, each
+    word left out of the counts that predict it; and how many links it found.
+
+    >>> pass_line(2, 6, False, -1000.0, 50.0, 100, 110)
+    'pass 3 of 6 (HMM): log-likelihood -4.7619 a word, 0.500 links a source word'
+    """
+    return (
+        f"pass {number + 1} of {passes} ({'Model 2' if is_initial else 'HMM'}): log-likelihood "
+        f"{log_likelihood / max(1, source_words + target_words):.4f} a word, "
+        f"{links / max(1, source_words):.3f} links a source word"
+    )

@@ -132,6 +132,9 @@ Expected expect(const Corpus& corpus, const Model& model, const Pass& pass, std:
                         }
                     }
                 }
+                for (const Posteriors* found : {&work.forward, &work.backward}) {
+                    add(expected.log_likelihood, std::llrint(found->log_likelihood / LIKELIHOOD_UNIT));
+                }
                 share(work, pair, pass.agree, shared);
                 for (int i = 0; i < pair.I; ++i) {
                     for (int j = 0; j < pair.J; ++j) {

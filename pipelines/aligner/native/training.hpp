@@ -44,10 +44,12 @@ struct Pass {
 };
 
 constexpr double JUMP_UNIT = 1.0 / (1 << 30);
+constexpr double LIKELIHOOD_UNIT = 1.0 / (1 << 20);
 
 struct Expected {
     PairCounts links;                        // of words or of stems
     int64_t jumps[2][JUMPS] = {};            // in units of JUMP_UNIT
+    int64_t log_likelihood = 0;              // of both directions, before this pass; in units of LIKELIHOOD_UNIT
     std::vector<int64_t> fertilities[2];     // (W, F) each, in units of 1 / ONE; empty after Model 2
 };
 
