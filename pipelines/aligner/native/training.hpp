@@ -27,9 +27,10 @@ struct Corpus {
     }
 };
 
-// What each cell of a block of sentence pairs added to the counts in the last pass: (distance from the last cell that
-// added something, count), row by row. A distance that 16 bits cannot hold is made of several, with counts of 0.
-using Cells = std::vector<uint16_t>;
+// What each cell of a block of sentence pairs added to the counts in the last pass: the distance from the last cell that
+// added something, then the count, row by row; seven bits of a number to a byte, the lowest first, and the eighth bit
+// where more follow. Of a large corpus this takes more memory than all else: mostly less than three bytes a cell.
+using Cells = std::vector<uint8_t>;
 
 constexpr size_t BLOCK = 64;  // sentence pairs
 
