@@ -19,7 +19,7 @@ from pipelines.aligner import train as train_model
 from pipelines.aligner.symmetrize import align_symmetrized
 from pipelines.steps.bitext import BitextFile, expand_bitext, read_bitext
 from pipelines.steps.files import BadText, open_raw, read_lines
-from pipelines.steps.filters import FilterConfig, length_reject, text_digest, text_reject
+from pipelines.steps.filters import FilterConfig, SeenTexts, length_reject, text_digest, text_reject
 from pipelines.steps.links import Agreement, compare_files, format_links
 from pipelines.steps.paths import is_remote, path_of_each_pair
 from pipelines.steps.records import ConfigError, InputError, LanguagePair, Link, SentencePair, language_pair
@@ -168,10 +168,10 @@ def training_corpus(
     """The words of the sentence pairs that the CLISM job would train on, of which `rejects` counts the others.
 
     Of a corpus that is larger than `training_pairs`, most pairs are not examined, nor counted. Memory: four bytes a
-    word of the sample, and about a hundred for every distinct pair of texts read if duplicates are to be dropped.
+    word of the sample, and at most eighteen for every pair of texts read if duplicates are to be dropped.
     """
     corpus = NumberedPairs()
-    seen: set[bytes] = set()
+    seen = SeenTexts()
 
     def records() -> Iterator[tuple[SentencePair, bool]]:
         """Each pair, and whether the same texts stood earlier."""
@@ -186,12 +186,7 @@ def training_corpus(
                 if isinstance(record, Reject):
                     rejects[record.reason] += 1
                     continue
-                is_duplicate = False
-                if config.filters.drop_duplicates:
-                    before = len(seen)
-                    seen.add(text_digest(record))
-                    is_duplicate = len(seen) == before
-                yield record, is_duplicate
+                yield record, config.filters.drop_duplicates and not seen.add(text_digest(record))
 
     def add(item: tuple[SentencePair, bool]) -> bool:
         record, is_duplicate = item

@@ -88,7 +88,9 @@ def test_counts_add_up() -> None:
 
 def test_model2_posterior_is_prior_times_emission_over_their_sum() -> None:
     emission, empty = np.array([[0.5, 0.1], [0.25, 0.3]]), np.array([0.2, 0.4])
-    found, log_likelihood = model2.posteriors(emission[:, :, None], empty[:, None], np.array([2]), np.array([2]), 4.0, 0.1)
+    found, log_likelihood = model2.posteriors(
+        emission[:, :, None], empty[:, None], np.array([2]), np.array([2]), 4.0, 0.1
+    )
     near, far = 0.9 / (1 + np.exp(-2.0)), 0.9 * np.exp(-2.0) / (1 + np.exp(-2.0))
     joint = emission * [[near, far], [far, near]]
     np.testing.assert_allclose(found[:, :, 0], joint / (joint.sum(axis=0) + 0.1 * empty), rtol=1e-6)
