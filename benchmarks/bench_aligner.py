@@ -2,7 +2,8 @@
 
     python -m benchmarks.bench_aligner quality                      # four gold sets; minutes
     python -m benchmarks.bench_aligner quality en-hi --pairs 300    # trained on a small sample
-    python -m benchmarks.bench_aligner cost --pairs 10000 30000     # of en-fr, one core
+    python -m benchmarks.bench_aligner cost                         # of en-fr: 10,000 and 30,000 pairs, one thread
+    python -m benchmarks.bench_aligner cost --pairs 10000 30000 200000 1000000 --threads 1 2 4
     python -m benchmarks.bench_aligner load --pairs 30000 200000    # a saved model, in two processes (Linux)
 
 `quality` trains on the language pair's corpora and on the text (not the links) of the gold set; with --held-out, on
@@ -10,15 +11,17 @@ the corpora alone. Gold words are cut further where the job's tokenizer cuts the
 link of a part is a link of its word. What training text and gold still write differently is not mended: French gold
 has contractions in full ("de le"), Japanese gold follows another standard of segmentation. AER, precision and recall
 are those of Och and Ney (2003): possible links cost no precision, only sure ones are missed.
+
+`cost` trains in a process of its own, `polyspan-data align train` on two tokenised files; `words` are those of both
+sides of a pair, `a CPU second` is pairs aligned in one. A corpus that is too small is repeated.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import multiprocessing
 import re
-import resource
-import subprocess
 import sys
 import tempfile
 import threading
@@ -28,12 +31,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.measure import ROOT, run
 from pipelines.aligner import AlignerConfig, AlignmentModel, train
 from pipelines.steps.bitext import expand_bitext, read_bitext
 from pipelines.steps.records import LanguagePair, SentencePair
 from pipelines.steps.tokenize import token_texts, tokenizer_for
 
-ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
 BITEXT = DATA / "bitext"
 NTREX, TATOEBA = BITEXT / "ntrex128" / "newstest2019", BITEXT / "tatoeba"
@@ -144,24 +147,46 @@ def quality(pairs: Sequence[str], size: int | None, held_out: bool) -> None:
         sys.stdout.flush()
 
 
-def cost(pair: str, size: int) -> None:
-    corpus = read_corpus(LanguagePair(*pair.split("-")), size)
-    cells = sum(len(source) * len(target) for source, target in corpus) / len(corpus)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    started = time.process_time()
-    model = train(corpus, AlignerConfig())
-    trained = time.process_time()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    aligned = [corpus[start : start + 2000] for start in range(0, min(len(corpus), 10_000), 2000)]  # the job's chunks
-    starting = time.process_time()
-    for chunk in aligned:
-        model.align_batch(chunk)
-    rate = sum(map(len, aligned)) / (time.process_time() - starting)
-    print(
-        f"{pair}: trained on {len(corpus):,} pairs of {cells:.0f} cells (source words times target words) in "
-        f"{trained - started:.0f} CPU s; peak {peak / 1024:.0f} MiB ({before / 1024:.0f} before); "
-        f"aligns {rate:,.0f} pairs/s, {rate * cells / 1e6:.2f} million cells/s"
-    )
+def write_corpus(folder: Path, pair: str, size: int) -> tuple[str, str]:
+    """Two line-aligned files of words. A corpus that is too small is repeated, each time with another word at the end
+    of every sentence, so that no pair is a duplicate."""
+    corpus = [words for words in read_corpus(LanguagePair(*pair.split("-")), size) if min(map(len, words))]
+    names = f"{folder}/c.source", f"{folder}/c.target"
+    for side, name in enumerate(names):
+        with open(name, "w", encoding="utf-8") as stream:
+            for number, words in enumerate(itertools.islice(itertools.cycle(corpus), size)):
+                time_around = number // len(corpus)
+                stream.write(" ".join([*words[side], *[f"<{time_around}>"] * (time_around > 0)]) + "\n")
+    return names
+
+
+def cost(pair: str, size: int, threads: Sequence[int], limit_s: float) -> None:
+    """`align train` on all of `size` pairs, then `align_batch` of some thousand by the model that it wrote."""
+    with tempfile.TemporaryDirectory() as temporary:
+        names = write_corpus(Path(temporary), pair, size)
+        train_command = [sys.executable, "-m", "pipelines.cli", "align", "train", "--bitext", ",".join(names)]
+        train_command += ["--pair", pair, "--tokenized", "--model", f"{temporary}/model", "--overwrite"]
+        train_command += ["--aligner.training-pairs", str(size)]
+        chunks = []
+        with open(names[0], encoding="utf-8") as sources, open(names[1], encoding="utf-8") as targets:
+            lines = ((source.split(), target.split()) for source, target in zip(sources, targets, strict=True))
+            while len(chunks) < 5 and (chunk := list(itertools.islice(lines, 2000))):  # the job's chunks
+                chunks.append(chunk)
+        aligned = sum(map(len, chunks))
+        words = sum(len(source) + len(target) for chunk in chunks for source, target in chunk) / aligned
+        for number in threads:
+            trained = run([*train_command, "--threads", str(number)], limit_s)
+            model = AlignmentModel.load(f"{temporary}/model")
+            model.align_batch(chunks[0][:1])  # what is made once
+            cpu_s, wall_s = time.process_time(), time.monotonic()
+            for chunk in chunks:
+                model.align_batch(chunk, threads=number)
+            cpu_s, wall_s = time.process_time() - cpu_s, time.monotonic() - wall_s
+            print(
+                f"{pair:7}{size:11,}{words:8.0f}{number:9}{trained.wall_s:13.1f}{trained.cpu_s:13.1f}"
+                f"{trained.peak_mib:10.0f}{aligned / wall_s:16,.0f}{aligned / cpu_s:16,.0f}",
+                flush=True,
+            )
 
 
 def load(size: int) -> None:
@@ -216,6 +241,8 @@ def main() -> None:
     parser.add_argument("what", nargs="?", default="quality", choices=["quality", "cost", "load"])
     parser.add_argument("pair", nargs="*", help="language pairs; default: all (quality), en-fr (cost)")
     parser.add_argument("--pairs", type=int, nargs="+", help="sentence pairs to train on; default: all (quality)")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1], help="cost: one row for each")
+    parser.add_argument("--limit", type=float, default=3600, help="cost: seconds after which training is given up")
     parser.add_argument("--held-out", action="store_true", help="leave the gold sets' text out of training")
     arguments = parser.parse_args()
     if not DATA.is_dir():
@@ -227,13 +254,13 @@ def main() -> None:
         for size in arguments.pairs or [30_000, 200_000]:
             load(size)
     else:
-        wanted = [(pair, size) for pair in arguments.pair or ["en-fr"] for size in arguments.pairs or [10_000, 30_000]]
-        if len(wanted) == 1:
-            cost(*wanted[0])
-            return
-        for pair, size in wanted:  # each in a process of its own: peak memory is the process's
-            command = [sys.executable, "-m", "benchmarks.bench_aligner", "cost", pair, "--pairs", str(size)]
-            subprocess.run(command, check=True, cwd=ROOT)
+        print(
+            f"{'pair':7}{'pairs':>11}{'words':>8}{'threads':>9}{'train wall s':>13}{'train CPU s':>13}"
+            f"{'peak MiB':>10}{'align pairs/s':>16}{'a CPU second':>16}"
+        )
+        for pair in arguments.pair or ["en-fr"]:
+            for size in arguments.pairs or [10_000, 30_000]:
+                cost(pair, size, arguments.threads, arguments.limit)
 
 
 if __name__ == "__main__":

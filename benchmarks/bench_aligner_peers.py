@@ -14,15 +14,13 @@ Two directed sets of links become one by grow-diag-final-and; fast_align's come 
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from benchmarks.bench_aligner import CORPORA, DATA, ROOT, GoldPair, WordPair, read_corpus, read_gold
+from benchmarks.bench_aligner import CORPORA, DATA, GoldPair, WordPair, read_corpus, read_gold
+from benchmarks.measure import Cost, Failed, run
 from pipelines.aligner.symmetrize import grow_diag_final_and
 from pipelines.steps.links import Agreement, GoldLinks, LinkSet, agreement, read_links
 from pipelines.steps.records import LanguagePair
@@ -32,51 +30,35 @@ PEERS = ("fast_align", "eflomal", "eflomal prefix 4", "sil-thot HMM", "sil-thot 
 OURS = {"polyspan": "posterior", "polyspan gdfa": "grow-diag-final-and"}
 
 
-class Cost(NamedTuple):
-    cpu_s: float
-    peak_mib: float  # of the largest process
-
-
-class Failed(Exception):
-    pass
-
-
-# A process starts with the peak memory of the one that started it, so that one has to be small.
-LAUNCHER = """
-import os, resource, signal, subprocess, sys
-process = subprocess.Popen(sys.argv[2:], stdout=subprocess.DEVNULL, start_new_session=True)
-try:
-    code = process.wait(float(sys.argv[1]))
-except subprocess.TimeoutExpired:
-    os.killpg(process.pid, signal.SIGKILL)
-    sys.exit(f"took longer than {sys.argv[1]} s")
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss)
-sys.exit(code)
-"""
-
-
-def run(command: Sequence[str], limit_s: float) -> Cost:
-    """What a program and those that it started cost."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    launch = [sys.executable, "-S", "-c", LAUNCHER, str(limit_s), *command]
-    done = subprocess.run(launch, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise Failed((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
-    cpu_s, peak_kib = map(float, done.stdout.split())
-    return Cost(cpu_s, peak_kib / 1024)
-
-
 def run_ours(folder: Path, name: str, pair: str, limit_s: float) -> Cost:
     """`align train` on everything that it is given, then `align apply`."""
     align = [sys.executable, "-m", "pipelines.cli", "align"]
     everything = ["--filters.max-length-ratio", "0", "--filters.no-drop-identical", "--filters.no-drop-duplicates"]
     train = ["train", "--bitext", f"{folder}/train.source,{folder}/train.target", "--pair", pair, "--tokenized"]
-    train += ["--model", f"{folder}/model", "--overwrite", "--aligner.training-pairs", "1000000000", *everything]
+    train += [
+        "--model",
+        f"{folder}/model",
+        "--overwrite",
+        "--aligner.training-pairs",
+        "1000000000",
+        *everything,
+        "--threads",
+        "1",
+    ]
     apply = ["apply", "--model", f"{folder}/model", "--source", f"{folder}/text.source", "--target"]
-    apply += [f"{folder}/text.target", "--tokenized", "--output", f"{folder}/links", "--symmetrize", OURS[name]]
+    apply += [
+        f"{folder}/text.target",
+        "--tokenized",
+        "--output",
+        f"{folder}/links",
+        "--symmetrize",
+        OURS[name],
+        "--threads",
+        "1",
+    ]
     costs = [run([*align, *arguments], limit_s) for arguments in (train, apply)]
-    return Cost(sum(cost.cpu_s for cost in costs), max(cost.peak_mib for cost in costs))
+    cpu_s, wall_s, peak_mib = zip(*costs, strict=True)
+    return Cost(sum(cpu_s), sum(wall_s), max(peak_mib))
 
 
 def links_in(folder: Path) -> list[LinkSet]:

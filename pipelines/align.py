@@ -14,15 +14,15 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple
 
-from pipelines.aligner import AlignerConfig, AlignmentModel
+from pipelines.aligner import AlignerConfig, AlignmentModel, NumberedPairs
 from pipelines.aligner import train as train_model
 from pipelines.aligner.symmetrize import align_symmetrized
 from pipelines.aligner.text import TrainingText, check_text
 from pipelines.steps.bitext import BitextFile, expand_bitext, read_bitext
 from pipelines.steps.files import BadText, read_lines
-from pipelines.steps.filters import FilterConfig, length_reject, text_digest, text_reject
+from pipelines.steps.filters import FilterConfig, SeenTexts, length_reject, text_digest, text_reject
 from pipelines.steps.links import Agreement, compare_files, format_links
-from pipelines.steps.paths import is_remote
+from pipelines.steps.paths import is_remote, path_of_each_pair
 from pipelines.steps.records import ConfigError, InputError, LanguagePair, Link, SentencePair, language_pair
 from pipelines.steps.sample import sample_by_hash
 from pipelines.steps.tokenize import check_tokenizer, token_texts, tokenizer_for
@@ -45,16 +45,19 @@ class AlignTrainConfig:
     bitext: tuple[str, ...] = ()
     """The corpora: text.en,text.vi (line-aligned), corpus.tmx, corpus.tsv or corpus.tsv@COLUMN,COLUMN; plain, .gz,
     .bz2, .xz or .zst; globs."""
-    pair: str = ""
-    """The language pair, source first, such as en-vi."""
+    pair: tuple[str, ...] = ()
+    """Language pairs, source first, such as en-vi: one model each, trained one after another. In --bitext {pair},
+    {source} and {target} stand for them, and en-vi=SPEC is read for that pair only."""
     model: str = ""
-    """The model file to write."""
+    """The model file to write; {pair} stands for the language pair."""
     tokenized: bool = False
     """White space separates the words already; otherwise the languages' tokenizers find them."""
     filters: FilterConfig = field(default_factory=FilterConfig)
     aligner: AlignerConfig = field(default_factory=AlignerConfig)
     seed: int = 0
     """Decides which pairs train the model where there are more than --aligner.training-pairs."""
+    threads: int = 0
+    """Threads that train at once; 0: as many as there are cores. The model is the same for any number."""
     overwrite: bool = False
     """Replace the model file if it is there."""
 
@@ -86,6 +89,8 @@ class AlignApplyConfig:
     """Write each link's score: 0-0:0.9812, the mean of both directions' posterior probabilities."""
     words: bool = False
     """Write the words before their links: source words ||| target words ||| 0-0 1-2."""
+    threads: int = 0
+    """Threads that align at once; 0: as many as there are cores. The links are the same for any number."""
     output: str = "-"
     """The file to write; - is the standard output."""
     overwrite: bool = False
@@ -107,48 +112,68 @@ class AlignScoreConfig:
 
 
 def train(config: AlignTrainConfig) -> str:
-    """Trains and saves a model; returns what to tell the user. `ConfigError` before anything is read."""
-    if not config.pair:
-        raise ConfigError("No language pair. Name one, source first: --pair en-vi")
-    pair = language_pair(config.pair)
+    """Trains and saves a model for each language pair; returns what to tell the user. `ConfigError` before anything is
+    read."""
+    pairs = list(dict.fromkeys(language_pair(name) for name in config.pair))
+    if not pairs:
+        raise ConfigError("No language pair. Name one or more, source first: --pair en-vi")
     if not config.bitext:
         raise ConfigError("No corpus. Name one or more, for instance: --bitext news.en,news.vi")
     if config.aligner.model:
         raise ConfigError("--aligner.model is a model to align with; to name the one to write: --model FILE")
     if not config.model:
         raise ConfigError("No model file to write. Name one: --model FILE")
-    check_output("--model", config.model, config.overwrite)
-    tokenizers = tokenizers_of(pair, config.tokenized)
-    files = expand_bitext(config.bitext, [pair])
+    threads = number_of_threads(config.threads)
+    paths = path_of_each_pair("--model", config.model, pairs)
+    for path in paths.values():
+        check_output("--model", path, config.overwrite)
+    if not config.tokenized:
+        for lang in dict.fromkeys(lang for pair in pairs for lang in pair):
+            check_tokenizer(lang)
+    files = expand_bitext(config.bitext, pairs)
+    return "\n".join(
+        train_pair(pair, [file for file in files if file.pair == pair], path, config, threads)
+        for pair, path in paths.items()
+    )
 
+
+def train_pair(pair: LanguagePair, files: list[BitextFile], path: str, config: AlignTrainConfig, threads: int) -> str:
+    """Trains and saves the model of one language pair."""
     rejects: Counter[str] = Counter()
-    corpus = training_corpus(files, tokenizers, config, rejects)
+    corpus = training_corpus(files, tokenizers_of(pair, config.tokenized), config, rejects)
+    size = len(corpus)
     refused = ", ".join(f"{reason} {number:,}" for reason, number in sorted(rejects.items())) or "none"
-    if not corpus:
-        raise InputError(f"{', '.join(config.bitext)}: no sentence pair is left to train on. Refused: {refused}.")
-    logger.info("Training on %s sentence pairs (refused: %s)", f"{len(corpus):,}", refused)
+    if not size:
+        raise InputError(
+            f"{pair}: no sentence pair of {', '.join(file.corpus for file in files)} is left to train on. "
+            f"Refused: {refused}."
+        )
+    logger.info("%s: training on %s sentence pairs (refused: %s)", pair, f"{size:,}", refused)
     started = time.monotonic()
-    model = train_model(corpus, config.aligner, lambda line: logger.info("[%5.0f s] %s", _since(started), line))
+    model = train_model(
+        corpus, config.aligner, lambda line: logger.info("[%5.0f s] %s", _since(started), line), threads=threads
+    )
     model = replace(model, text=TrainingText.of(pair, tokenized=config.tokenized))
-    with open_output(config.model) as stream:
+    with open_output(path) as stream:
         model.save(stream)
     return (
-        f"Wrote {config.model}, trained on {len(corpus):,} sentence pairs in {_since(started):.0f} s "
+        f"Wrote {path}, trained on {size:,} sentence pairs in {_since(started):.0f} s "
         f"(fingerprint {model.fingerprint()}).\n"
-        f"Align with it:  polyspan-data align apply --model {config.model} --source FILE --target FILE\n"
-        f"In a job:       polyspan-data clism --aligner.model {config.model} …"
+        f"Align with it:  polyspan-data align apply --model {path} --source FILE --target FILE\n"
+        f"In a job:       polyspan-data clism --aligner.model {path} …"
     )
 
 
 def training_corpus(
     files: Iterable[BitextFile], tokenizers: tuple[Tokenize, Tokenize], config: AlignTrainConfig, rejects: Counter[str]
-) -> list[WordPair]:
+) -> NumberedPairs:
     """The words of the sentence pairs that the CLISM job would train on, of which `rejects` counts the others.
 
-    Of a corpus that is larger than `training_pairs`, most pairs are not examined, nor counted. Memory: the sample, and
-    about a hundred bytes for every distinct pair of texts if duplicates are to be dropped.
+    Of a corpus that is larger than `training_pairs`, most pairs are not examined, nor counted. Memory: four bytes a
+    word of the sample, and at most eighteen for every pair of texts read if duplicates are to be dropped.
     """
-    seen: set[bytes] = set()
+    corpus = NumberedPairs()
+    seen = SeenTexts()
 
     def records() -> Iterator[tuple[SentencePair, bool]]:
         """Each pair, and whether the same texts stood earlier."""
@@ -163,25 +188,22 @@ def training_corpus(
                 if isinstance(record, Reject):
                     rejects[record.reason] += 1
                     continue
-                is_duplicate = False
-                if config.filters.drop_duplicates:
-                    before = len(seen)
-                    seen.add(text_digest(record))
-                    is_duplicate = len(seen) == before
-                yield record, is_duplicate
+                yield record, config.filters.drop_duplicates and not seen.add(text_digest(record))
 
-    def words(item: tuple[SentencePair, bool]) -> WordPair | None:
+    def add(item: tuple[SentencePair, bool]) -> bool:
         record, is_duplicate = item
         reason = "duplicate" if is_duplicate else text_reject(record, config.filters)
         if reason is None:
             source, target = tokenizers[0](record.source_text), tokenizers[1](record.target_text)
             reason = length_reject(source, target, config.filters)
             if reason is None:
-                return source, target
+                corpus.append(source, target)
+                return True
         rejects[reason] += 1
-        return None
+        return False
 
-    return sample_by_hash(records(), config.aligner.training_pairs, config.seed, lambda item: item[0].id, words)
+    sample_by_hash(records(), config.aligner.training_pairs, config.seed, lambda item: item[0].id, add, corpus.keep)
+    return corpus
 
 
 # --- alignment ------------------------------------------------------------------------------------
@@ -206,6 +228,7 @@ def apply(config: AlignApplyConfig) -> None:
     if config.source and config.source == config.target:
         raise ConfigError(f"--source and --target are the same, {config.source}: expected two line-aligned files.")
     pair = language_pair(config.pair) if config.pair else None
+    number_of_threads(config.threads)
     if config.output != "-":
         check_output("--output", config.output, config.overwrite)
     model = AlignmentModel.load(config.model)
@@ -264,11 +287,12 @@ def align_block(
             words = tokenizers[0](texts[0]), tokenizers[1](texts[1])
             bad.update(["too_long"] * (max(map(len, words)) > model.config.max_words))
         pairs.append(words)
+    threads = number_of_threads(config.threads)
     links: list[list[Link]]
     if config.symmetrize == "posterior":
-        links = model.align_batch(pairs)
+        links = model.align_batch(pairs, threads=threads)
     else:
-        links = align_symmetrized(model, pairs, config.symmetrize)
+        links = align_symmetrized(model, pairs, config.symmetrize, threads=threads)
     for (source, target), found in zip(pairs, links, strict=True):
         text = format_links(found, config.scores)
         yield f"{' '.join(source)} ||| {' '.join(target)} ||| {text}".rstrip(" ") if config.words else text
@@ -336,6 +360,12 @@ def tokenizers_of(pair: LanguagePair, tokenized: bool) -> tuple[Tokenize, Tokeni
 def _words_in(lang: str) -> Tokenize:
     tokenize = tokenizer_for(lang)
     return lambda text: token_texts(text, tokenize(text))
+
+
+def number_of_threads(wanted: int) -> int:
+    if wanted < 0:
+        raise ConfigError(f"--threads {wanted}: expected 1 or more, or 0 for as many as there are cores.")
+    return wanted or os.cpu_count() or 1
 
 
 def input_path(path: str) -> str:

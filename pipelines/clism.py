@@ -18,6 +18,7 @@ from pipelines.launch import close_output, commit, launch, open_output, polyspan
 from pipelines.recipes import ClismConfig
 from pipelines.steps.bitext import BitextFile, expand_bitext
 from pipelines.steps.entities import check_tagger, tagger_version
+from pipelines.steps.paths import path_of_each_pair
 from pipelines.steps.records import ConfigError, LanguagePair, language_pair
 from pipelines.steps.tokenize import check_tokenizer, tokenizer_version
 from pipelines.transforms import (
@@ -106,13 +107,8 @@ def given_aligners(model: str, pairs: list[LanguagePair]) -> dict[str, tuple[str
 
     `ConfigError` for a model that was trained on another pair.
     """
-    if len(pairs) > 1 and "{pair}" not in model:
-        raise ConfigError(
-            f"--aligner.model {model}: one model cannot serve {len(pairs)} language pairs. Put {{pair}} into the path."
-        )
     found = {}
-    for pair in pairs:
-        path = model.replace("{pair}", str(pair))
+    for pair, path in path_of_each_pair("--aligner.model", model, pairs).items():
         if not FileSystems.exists(path):
             raise ConfigError(f"--aligner.model: no such file: {path}")
         found[str(pair)] = path, AlignmentModel.load(path)

@@ -20,6 +20,7 @@ except ImportError as error:
     ) from error
 from pipelines.aligner.config import AlignerConfig
 from pipelines.aligner.model import AlignmentModel
+from pipelines.aligner.numbered import NumberedPairs
 from pipelines.aligner.training import train
 
-__all__ = ["AlignerConfig", "AlignmentModel", "train"]
+__all__ = ["AlignerConfig", "AlignmentModel", "NumberedPairs", "train"]

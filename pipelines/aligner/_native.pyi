@@ -88,5 +88,6 @@ class Corpus:
         keep: bool,  # what each cell adds
         before: Model | None,  # the first pass's, if that kept nothing
         threads: int,
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], list[NDArray[np.int64]]]:
-        """One pass: keys and counts of links, (2, 2 * MAX_JUMP + 1) jump counts, two (W, F) fertility counts."""
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], list[NDArray[np.int64]], float]:
+        """One pass: keys and counts of links, (2, 2 * MAX_JUMP + 1) jump counts, two (W, F) fertility counts, and the
+        log-likelihood of both sides given each other, by the model as it was."""

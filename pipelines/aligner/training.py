@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -11,12 +10,12 @@ import numpy as np
 from pipelines.aligner import _native
 from pipelines.aligner.config import AlignerConfig
 from pipelines.aligner.estimates import smoothed_fertilities, smoothed_jumps
-from pipelines.aligner.model import AlignmentModel, Parameters, native_settings
-from pipelines.aligner.words import Encoder, Vocabulary
+from pipelines.aligner.model import AlignmentModel, native_settings
+from pipelines.aligner.numbered import NumberedPairs
 
 
 def train(
-    pairs: Iterable[tuple[Sequence[str], Sequence[str]]],
+    pairs: Iterable[tuple[Sequence[str], Sequence[str]]] | NumberedPairs,
     config: AlignerConfig,
     progress: Callable[[str], None] | None = None,
     *,
@@ -25,11 +24,13 @@ def train(
     """Learns from sentence pairs, given as words. Neither their order nor the machine nor `threads` changes a byte of
     the model.
 
-    `pairs` is read once, and kept as four bytes a word. Pairs with an empty side, or with more than `max_words` words
-    on one, are left out. A model of no pairs links by position. `progress` is called with a line of text after every
-    pass.
+    `pairs` is read once, and kept as four bytes a word; `NumberedPairs` are used up. Pairs with an empty side, or with
+    more than `max_words` words on one, are left out. A model of no pairs links by position. `progress` is called with a
+    line of text after every pass.
     """
-    corpus, parameters = _numbered(pairs, config.max_words)
+    if not isinstance(pairs, NumberedPairs):
+        pairs = NumberedPairs(pairs)
+    corpus, parameters = pairs.take(config.max_words)
     settings = native_settings(config)
     first_tables = None
     passes = config.initial_passes + config.hmm_passes
@@ -41,14 +42,15 @@ def train(
         keep = agree or number > 0
         tables = parameters.tables(by_stem=is_initial)
         parameters = parameters.without_counts()  # the tables hold them now: this bounds the memory
-        keys_K, counts_K, jump_counts, fertility_counts = corpus.expect(
+        keys_K, counts_K, jump_counts, fertility_counts, log_likelihood = corpus.expect(
             tables, settings, hmm=not is_initial, agree=agree, keep=keep, before=first_tables, threads=threads
         )
         first_tables = None if keep else tables
         del tables
         if progress:
-            links = int(counts_K.sum()) / _native.ONE / max(1, int(parameters.source_frequency_W.sum()))
-            progress(f"pass {number + 1} of {passes} ({'Model 2' if is_initial else 'HMM'}): {links:.3f} links a word")
+            frequencies = parameters.source_frequency_W, parameters.target_frequency_W
+            links = int(counts_K.sum()) / _native.ONE
+            progress(pass_line(number, passes, is_initial, log_likelihood, links, *(int(f.sum()) for f in frequencies)))
         if not is_initial:
             jump_weights = smoothed_jumps(jump_counts, config.jump_smoothing)
             fertilities = [
@@ -60,29 +62,23 @@ def train(
     return parameters.model(config)
 
 
-def _numbered(
-    pairs: Iterable[tuple[Sequence[str], Sequence[str]]], max_words: int
-) -> tuple[_native.Corpus, Parameters]:
-    """The corpus as numbers, and parameters that know its words and no more."""
-    encoder = Encoder(Vocabulary([]))  # numbers words in the order of their appearance
-    words, offsets = (array("i"), array("i")), (array("q", [0]), array("q", [0]))
-    for pair in pairs:
-        if min(map(len, pair)) > 0 and max(map(len, pair)) <= max_words:
-            for side in range(2):
-                words[side].extend(map(encoder.__getitem__, pair[side]))
-                offsets[side].append(len(words[side]))
-    vocabulary = Vocabulary(encoder.new_words)
-    number_of_new = np.array([vocabulary.number(word) for word in encoder.new_words], np.int32)
-    del encoder
-    source_words, target_words = (number_of_new[np.frombuffer(side, np.int32)] for side in words)
-    corpus = _native.Corpus(
-        source_words=source_words,
-        source_offsets=np.frombuffer(offsets[0], np.int64),
-        target_words=target_words,
-        target_offsets=np.frombuffer(offsets[1], np.int64),
-        stem_of_word=vocabulary.stem_of_word_W.astype(np.int32),
+def pass_line(
+    number: int,
+    passes: int,
+    is_initial: bool,
+    log_likelihood: float,
+    links: float,
+    source_words: int,
+    target_words: int,
+) -> str:
+    """What is told of a pass: how well the model predicted each side from the other before it, natural logarithm, each
+    word left out of the counts that predict it; and how many links it found.
+
+    >>> pass_line(2, 6, False, -1000.0, 50.0, 100, 110)
+    'pass 3 of 6 (HMM): log-likelihood -4.7619 a word, 0.500 links a source word'
+    """
+    return (
+        f"pass {number + 1} of {passes} ({'Model 2' if is_initial else 'HMM'}): log-likelihood "
+        f"{log_likelihood / max(1, source_words + target_words):.4f} a word, "
+        f"{links / max(1, source_words):.3f} links a source word"
     )
-    source_frequency_W, target_frequency_W = (
-        np.bincount(side, minlength=len(vocabulary.words)) for side in (source_words, target_words)
-    )
-    return corpus, Parameters(vocabulary, source_frequency_W, target_frequency_W)

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -143,12 +144,15 @@ def test_formats_agree(dataset, tmp_path):
     assert results[0] == results[1] == results[2]
 
 
-def test_many_pairs_in_one_run(tmp_path):
+def test_many_pairs_in_one_run(tmp_path, caplog):
+    caplog.set_level("INFO")
     manifest = run(replace(config(tmp_path / "many"), pair=("en-ar", "en-hi", "en-vi", "en-ar")))  # one twice
     assert sorted(manifest.counts) == ["en-ar", "en-hi", "en-vi"]
     by_pair = {name: counts.examples for name, counts in manifest.counts.items()}
     langs = [example.target_lang for example in read_examples(tmp_path / "many")]
     assert {f"en-{lang}": langs.count(lang) for lang in set(langs)} == by_pair
+    told = re.findall(r"(en-..): pass \d of 6 .* log-likelihood -\d", caplog.text)
+    assert sorted(told) == sorted(6 * list(by_pair))
 
 
 def test_duplicates_are_found_across_corpora_and_the_first_stays(tmp_path):

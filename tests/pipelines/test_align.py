@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -47,7 +48,7 @@ def nameless(folder: Path) -> str:
 
 
 def training(folder: Path, **changes: object) -> AlignTrainConfig:
-    config = AlignTrainConfig(bitext=(f"{folder}/text.en,{folder}/text.vi",), pair="en-vi", tokenized=True)
+    config = AlignTrainConfig(bitext=(f"{folder}/text.en,{folder}/text.vi",), pair=("en-vi",), tokenized=True)
     return replace(config, **changes)
 
 
@@ -74,7 +75,7 @@ def command(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[
 def test_a_trained_model_makes_the_dataset_that_the_job_makes_with_its_own(tmp_path: Path) -> None:
     aligner = AlignerConfig(training_pairs=150)  # so that both draw a sample
     config = replace(CLISM, bitext=(SAMPLE,), pair=("en-vi",), aligner=aligner, seed=3)
-    train(AlignTrainConfig((SAMPLE,), "en-vi", f"{tmp_path}/m.model", aligner=aligner, seed=3))
+    train(AlignTrainConfig((SAMPLE,), ("en-vi",), f"{tmp_path}/m.model", aligner=aligner, seed=3))
     run(replace(config, output=f"{tmp_path}/own"))
     given = replace(aligner, model=f"{tmp_path}/m.model")
     run(replace(config, output=f"{tmp_path}/given", aligner=given))
@@ -99,9 +100,60 @@ def test_repeated_pairs_and_pairs_without_words_do_not_train(folder: Path, tmp_p
     assert len(corpus) == 5 and rejects == {"duplicate": 15}
     (tmp_path / "text.en").write_text("\n a\n")
     (tmp_path / "text.vi").write_text("b\na \n")
-    with pytest.raises(InputError, match=r"no sentence pair is left .* empty_side 1, identical_sides 1\."):
+    with pytest.raises(InputError, match=r"no sentence pair .* empty_side 1, identical_sides 1\."):
         train(training(tmp_path, model=f"{tmp_path}/m.model"))
     assert not (tmp_path / "m.model").exists()
+
+
+def test_several_language_pairs_are_trained_each_on_corpora_of_its_own(folder: Path, tmp_path: Path) -> None:
+    """Models, the same as one command for each would make."""
+    (tmp_path / "text.hi").write_text("".join(f"{target.upper()}s\n" for _, target in SENTENCES))
+    for name in ("text.en", "text.vi"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "more.tsv").write_text("b c\ty z\n")
+    own = f"en-vi={tmp_path}/more.tsv@1,2"
+    both = training(
+        tmp_path,
+        bitext=(f"{tmp_path}/text.{{source}},{tmp_path}/text.{{target}}", own),
+        pair=("en-vi", "en-hi"),
+        model=f"{tmp_path}/{{pair}}.model",
+    )
+    told = train(both)
+    assert "en-vi.model, trained on 6 sentence pairs" in told and "en-hi.model, trained on 5 sentence pairs" in told
+    for pair, bitext in (("en-vi", (both.bitext[0], own)), ("en-hi", both.bitext[:1])):
+        train(training(tmp_path, bitext=bitext, pair=(pair,), model=f"{tmp_path}/one"))
+        assert (tmp_path / "one").read_bytes() == (tmp_path / f"{pair}.model").read_bytes()
+        (tmp_path / "one").unlink()
+
+
+def test_an_error_in_the_last_language_pair_comes_before_the_first_is_trained(folder: Path, tmp_path: Path) -> None:
+    both = training(folder, pair=("en-vi", "en-hi"), model=f"{tmp_path}/{{pair}}.model")
+    vi = f"en-vi={both.bitext[0]}"
+    with pytest.raises(align.ConfigError, match="en-hi: no --bitext is read for this pair"):
+        train(replace(both, bitext=(vi,)))
+    (tmp_path / "en-hi.model").write_text("precious")
+    with pytest.raises(align.ConfigError, match=r"en-hi.model: the file is there already"):
+        train(replace(both, bitext=(vi, f"en-hi={both.bitext[0]}")))
+    assert os.listdir(tmp_path) == ["en-hi.model"]
+
+
+def test_threads_change_neither_the_model_nor_the_links(folder: Path, tmp_path: Path) -> None:
+    for threads in (1, 3):
+        train(AlignTrainConfig((SAMPLE,), ("en-vi",), f"{tmp_path}/{threads}", threads=threads))
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "3").read_bytes()
+    two = {"source": f"{folder}/text.en", "target": f"{folder}/text.vi", "scores": True, "overwrite": True}
+    for symmetrize in ("posterior", "grow-diag-final-and"):
+        links = [aligned(folder, tmp_path / "out", **two, symmetrize=symmetrize, threads=n) for n in (1, 3)]
+        assert links[0] == links[1] and any(links[0])
+
+
+def test_every_pass_tells_how_likely_the_corpus_is(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO"):
+        train(training(folder, model=f"{tmp_path}/m.model", aligner=AlignerConfig(initial_passes=1, hmm_passes=1)))
+    assert re.search(r"pass 1 of 2 \(Model 2\): log-likelihood -\d+\.\d{4} a word", caplog.text)
+    assert re.search(r"pass 2 of 2 \(HMM\): log-likelihood -\d+\.\d{4} a word", caplog.text)
 
 
 def test_a_model_that_is_there_is_replaced_only_on_demand(folder: Path, tmp_path: Path) -> None:
@@ -158,7 +210,7 @@ def test_words_are_found_as_the_model_says_unless_the_user_does(
     folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     text = f"{folder}/text.en,{folder}/text.vi"
-    train(AlignTrainConfig((text,), "en-vi", f"{tmp_path}/m.model"))
+    train(AlignTrainConfig((text,), ("en-vi",), f"{tmp_path}/m.model"))
     (tmp_path / "one").write_text("a b! ||| x y!\n")
     one = {"input": f"{tmp_path}/one", "words": True, "overwrite": True, "tokenized": False}
     out = tmp_path / "out"
@@ -252,7 +304,10 @@ def test_score_reads_what_apply_writes(folder: Path, tmp_path: Path, capsys: pyt
         (["train", "--pair", "en-vi", "--bitext", "no.tsv", "--model", "FOLDER"], 2, "a folder, expected a file"),
         (["train", "--pair", "en-vi", "--bitext", "x.tsv", "--aligner.model", "m"], 2, "--aligner.model is a model"),
         (["train", "--pair", "en-vi", "--bitext", "no.tsv", "--model", "FOLDER/no/m"], 2, "mkdir -p FOLDER/no"),
+        (["train", "--pair", "en-vi", "en-hi", "--bitext", "x.tsv", "--model", "m"], 2, "Put {pair} into the path"),
+        (["train", "--pair", "en-vi", "--bitext", "x", "--model", "FOLDER/n", "--threads", "-1"], 2, "--threads -1"),
         (["apply"], 2, "No model"),
+        (["apply", "--model", "FOLDER/m.model", "--threads", "-1"], 2, "--threads -1"),
         (["apply", "--model", "FOLDER/nameless.model"], 2, "--pair en-vi"),
         (["apply", "--model", "FOLDER/m.model", "--pair", "vi-en"], 2, "was trained on en-vi"),
         (["apply", "--model", "FOLDER/m.model", "--pair", "en-xx"], 2, "--pair en-xx"),

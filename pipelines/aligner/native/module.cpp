@@ -62,7 +62,8 @@ struct PyCorpus : Corpus {
             fertilities.append(to_array(std::move(expected.fertilities[way])).attr("reshape")(-1, F));
         }
         return py::make_tuple(
-            to_array(std::move(expected.links.keys)), to_array(std::move(expected.links.counts)), jumps, fertilities);
+            to_array(std::move(expected.links.keys)), to_array(std::move(expected.links.counts)), jumps, fertilities,
+            double(expected.log_likelihood) * LIKELIHOOD_UNIT);
     }
 
 private:
@@ -150,5 +151,5 @@ PYBIND11_MODULE(_native, module) {
              py::arg("stem_of_word"))
         .def("expect", &PyCorpus::expect_, py::arg("model"), py::arg("settings"), py::kw_only(), py::arg("hmm"), py::arg("agree"),
              py::arg("keep"), py::arg("before"), py::arg("threads"),
-             "One pass: keys and counts of the links, (2, jumps) jump counts, two (W, F) tables of fertility counts.");
+             "One pass: keys and counts of the links, (2, jumps) jump counts, two (W, F) tables of fertility counts, the log-likelihood.");
 }

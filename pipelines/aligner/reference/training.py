@@ -17,8 +17,10 @@ from pipelines.aligner.reference.batches import Batch, Ints, batch_positions, ke
 from pipelines.aligner.reference.fertility import F, fertility_distribution
 from pipelines.aligner.reference.hmm import MAX_JUMP, Posteriors
 from pipelines.aligner.reference.lexicon import LEAST, NO_COUNTS, ONE, Floats, Lexicon, PairCounts
+from pipelines.aligner.training import pass_line
 from pipelines.aligner.words import Vocabulary, normalise
 
+LIKELIHOOD_UNIT = 1.0 / (1 << 20)
 PENDING_COUNTS = 1 << 22
 """The counts of so many word pairs are collected before they are added up: this bounds the memory."""
 
@@ -58,11 +60,14 @@ def train(
             batch = make_batch(encoded_pairs, positions)
             own_IJB = own[index] / ONE
             if is_initial:
-                forward_IJB, backward_IJB = _initial_posteriors(parameters, batch, stem_of_word, own_IJB, config)
+                both = _initial_posteriors(parameters, batch, stem_of_word, own_IJB, config)
             else:
-                forward, backward = posteriors_both_ways(parameters, batch, stem_of_word, own_IJB, config)
-                expected.add_ways(batch, forward, backward)
-                forward_IJB, backward_IJB = forward.states_STB, backward.states_STB.swapaxes(0, 1)
+                found = posteriors_both_ways(parameters, batch, stem_of_word, own_IJB, config)
+                expected.add_ways(batch, *found)
+                both = [(way.states_STB, way.log_likelihood_B) for way in found]
+            (forward_IJB, _), (backward_JIB, _) = both
+            backward_IJB = backward_JIB.swapaxes(0, 1)
+            expected.log_likelihood += sum(int(np.rint(found_B / LIKELIHOOD_UNIT).sum()) for _, found_B in both)
             # Until the last initial pass little is known, and agreeing on it early is never undone.
             agree = number >= config.initial_passes - 1
             shared_IJB = forward_IJB * backward_IJB if agree else (forward_IJB + backward_IJB) / 2.0
@@ -72,8 +77,10 @@ def train(
             expected.add_links(batch, own[index])
         parameters = expected.parameters(parameters, config, with_ways=not is_initial)
         if progress:
-            links = int(parameters.lexicon.counts.counts_K.sum()) / ONE / max(1, int(frequency_W[0].sum()))
-            progress(f"pass {number + 1} of {passes} ({'Model 2' if is_initial else 'HMM'}): {links:.3f} links a word")
+            links = int(parameters.lexicon.counts.counts_K.sum()) / ONE
+            log_likelihood = expected.log_likelihood * LIKELIHOOD_UNIT
+            words = [int(frequency.sum()) for frequency in frequency_W]
+            progress(pass_line(number, passes, is_initial, log_likelihood, links, *words))
     learnt = Parameters(
         vocabulary,
         frequency_W[0],
@@ -88,16 +95,16 @@ def train(
 
 def _initial_posteriors(
     parameters: Estimates, batch: Batch, stem_of_word: Ints, own_IJB: Floats, config: AlignerConfig
-) -> tuple[Floats, Floats]:
-    """Model 2's, of both directions, both (I, J, B)."""
+) -> list[tuple[Floats, Floats]]:
+    """Model 2's: posteriors (I, J, B) and log-likelihood (B), then (J, I, B) and (B)."""
     forward_IJB, backward_IJB = parameters.lexicon.probabilities(batch, stem_of_word, own_IJB, config, stems_only=True)
     empty_JB, empty_IB = parameters.lexicon.empty_probabilities(batch)
     lengths = batch.source_lengths_B, batch.target_lengths_B
     settings = config.diagonal_tension, config.empty_probability
-    return (
+    return [
         model2.posteriors(forward_IJB, empty_JB, *lengths, *settings),
-        model2.posteriors(backward_IJB.swapaxes(0, 1), empty_IB, *lengths[::-1], *settings).swapaxes(0, 1),
-    )
+        model2.posteriors(backward_IJB.swapaxes(0, 1), empty_IB, *lengths[::-1], *settings),
+    ]
 
 
 class _Expected:
@@ -106,6 +113,7 @@ class _Expected:
     def __init__(self, words: int) -> None:
         self.links: list[PairCounts] = []
         self.jumps = [np.zeros(2 * MAX_JUMP + 1), np.zeros(2 * MAX_JUMP + 1)]
+        self.log_likelihood = 0  # in units of LIKELIHOOD_UNIT
         self.fertilities_WF = [np.zeros((words, F)), np.zeros((words, F))]  # in units of 1 / ONE
 
     def add_links(self, batch: Batch, count_IJB: NDArray[np.uint16]) -> None:

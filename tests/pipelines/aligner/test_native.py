@@ -6,6 +6,7 @@ import importlib
 import io
 import pickle
 import random
+import re
 import sys
 from dataclasses import replace
 
@@ -67,8 +68,11 @@ configs = st.builds(
 @given(pairs=st.lists(st.tuples(sentences, sentences), max_size=12), config=configs)
 def test_equal_models_and_equal_links(pairs: Pairs, config: AlignerConfig) -> None:
     """To the last byte: integer counts, and real sums in one order (all but those of jumps, which are rounded)."""
-    model = train(pairs, config)
-    assert saved(model) == saved(reference.train(pairs, config))
+    lines: list[str] = []
+    model = train(pairs, config, lines.append)
+    expected: list[str] = []
+    assert saved(model) == saved(reference.train(pairs, config, expected.append))
+    assert lines == expected and len(lines) == config.initial_passes + config.hmm_passes
     unknown = [([*source, "neu"], ["neu", "12", *target]) for source, target in pairs]
     assert model.align_batch(pairs + unknown) == reference.align_batch(model, pairs + unknown)
     assert model.directed_links(pairs + unknown) == reference.directed_links(model, pairs + unknown)
@@ -84,13 +88,23 @@ def test_equal_models_and_equal_links_of_long_sentences() -> None:
     assert model.directed_links(pairs) == reference.directed_links(model, pairs)
 
 
-def test_neither_threads_nor_order_change_a_byte() -> None:
+def test_neither_threads_nor_order_change_a_byte_or_what_is_told() -> None:
     pairs = corpus(400, 12, seed=3)
     shuffled = random.Random(4).sample(pairs, len(pairs))
-    model = train(pairs, AlignerConfig())
-    assert saved(model) == saved(train(pairs, AlignerConfig(), threads=4)) == saved(train(shuffled, AlignerConfig()))
+    told: list[list[str]] = [[], [], []]
+    model = train(pairs, AlignerConfig(), told[0].append)
+    assert saved(model) == saved(train(pairs, AlignerConfig(), told[1].append, threads=4))
+    assert saved(model) == saved(train(shuffled, AlignerConfig(), told[2].append))
+    assert told[0] == told[1] == told[2]
     assert model.align_batch(pairs, threads=4) == model.align_batch(pairs)
     assert model.directed_links(pairs, threads=4) == model.directed_links(pairs)
+
+
+def test_the_corpus_becomes_more_likely_with_every_pass() -> None:
+    told: list[str] = []
+    train(corpus(400, 12, seed=3), AlignerConfig(), told.append)
+    found = [float(re.search(r"log-likelihood (\S+) a word", line)[1]) for line in told]  # type: ignore[index]
+    assert found == sorted(found) and found[-1] - found[0] > 0.5
 
 
 def test_a_side_of_ten_thousand_words_is_refused_by_max_words_or_linked() -> None:
