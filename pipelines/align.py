@@ -48,6 +48,8 @@ class AlignTrainConfig:
     """The language pair, source first, such as en-vi."""
     model: str = ""
     """The model file to write."""
+    prior: str = ""
+    """A model file that `align train` wrote from other text: its words and counts (--aligner.prior-weight) are kept."""
     tokenized: bool = False
     """White space separates the words already; otherwise the languages' tokenizers find them."""
     filters: FilterConfig = field(default_factory=FilterConfig)
@@ -76,6 +78,9 @@ class AlignApplyConfig:
     """The language pair, such as en-vi: its tokenizers find the words. Not needed with --tokenized."""
     tokenized: bool = False
     """White space separates the words already."""
+    adapt: bool = False
+    """Let the model learn from the input before it links it: fewer errors where it does not know the text's words.
+    The input is read twice. Of more pairs than the model was to be trained on, it learns from a sample by hash."""
     symmetrize: Literal["posterior", "intersect", "union", "grow-diag-final-and"] = "posterior"
     """Which links are kept: those whose score exceeds a threshold, or what Moses makes of both directions' links."""
     min_score: float = -1.0
@@ -117,6 +122,7 @@ def train(config: AlignTrainConfig) -> str:
         raise ConfigError("No model file to write. Name one: --model FILE")
     check_output("--model", config.model, config.overwrite)
     tokenizers = tokenizers_of(pair, config.tokenized)
+    prior = load_model(config.prior) if config.prior else None
     files = expand_bitext(config.bitext, [pair])
 
     rejects: Counter[str] = Counter()
@@ -126,12 +132,13 @@ def train(config: AlignTrainConfig) -> str:
         raise InputError(f"{', '.join(config.bitext)}: no sentence pair is left to train on. Refused: {refused}.")
     logger.info("Training on %s sentence pairs (refused: %s)", f"{len(corpus):,}", refused)
     started = time.monotonic()
-    model = train_model(corpus, config.aligner, lambda line: logger.info("[%5.0f s] %s", _since(started), line))
+    model = train_model(corpus, config.aligner, _tell_since(started), prior=prior)
     with open_output(config.model) as stream:
         model.save(stream)
     how = "--tokenized" if config.tokenized else f"--pair {pair}"
     return (
-        f"Wrote {config.model}, trained on {len(corpus):,} sentence pairs in {_since(started):.0f} s "
+        f"Wrote {config.model}, trained on {len(corpus):,} sentence pairs{f' and {config.prior}' * bool(config.prior)} "
+        f"in {_since(started):.0f} s "
         f"(fingerprint {model.fingerprint()}).\n"
         f"Align with it:  polyspan-data align apply --model {config.model} {how} --source FILE --target FILE\n"
         f"In a job:       polyspan-data clism --aligner.model {config.model} …"
@@ -209,6 +216,8 @@ def apply(config: AlignApplyConfig) -> None:
     if config.source and config.source == config.target:
         raise ConfigError(f"--source and --target are the same, {config.source}: expected two line-aligned files.")
     pair = language_pair(config.pair) if config.pair else LanguagePair("source", "target")
+    if config.adapt:
+        check_read_twice(config)
     if config.output != "-":
         check_output("--output", config.output, config.overwrite)
     tokenizers = tokenizers_of(pair, config.tokenized)
@@ -216,7 +225,9 @@ def apply(config: AlignApplyConfig) -> None:
     if config.min_score >= 0.0:
         model = replace(model, config=replace(model.config, min_score=config.min_score))
 
-    texts = read_two_files(config, pair) if config.source else read_one_file(config)
+    if config.adapt:
+        model = adapted(model, config, pair, tokenizers)
+    texts = read_texts(config, pair)
     bad: Counter[str] = Counter()
     with closing(texts), open_output(config.output) as stream:
         started = told = time.monotonic()
@@ -232,6 +243,31 @@ def apply(config: AlignApplyConfig) -> None:
     if bad:
         counts = ", ".join(f"{reason} {number:,}" for reason, number in sorted(bad.items()))
         logger.info("Lines that got no link because they are unfit: %s", counts)
+
+
+def check_read_twice(config: AlignApplyConfig) -> None:
+    """`ConfigError` where what is read is gone then."""
+    for path in (config.source, config.target) if config.source else (config.input,):
+        if path == "-" or (not is_remote(path) and os.path.exists(path) and not os.path.isfile(path)):
+            raise ConfigError(f"--adapt reads the input twice, which {path} does not allow: expected a file.")
+
+
+def adapted(
+    model: AlignmentModel, config: AlignApplyConfig, pair: LanguagePair, tokenizers: tuple[Tokenize, Tokenize]
+) -> AlignmentModel:
+    """The model after training on the input too. Memory: the sample, and what training takes."""
+
+    def words(texts: tuple[str, str] | BadLine) -> WordPair | None:
+        if isinstance(texts, BadLine):
+            return None
+        source, target = tokenizers[0](texts[0]), tokenizers[1](texts[1])
+        lengths = len(source), len(target)
+        return (source, target) if min(lengths) > 0 and max(lengths) <= model.config.max_words else None
+
+    with closing(read_texts(config, pair)) as texts:
+        sample = sample_by_hash(texts, model.config.training_pairs, 0, "\0".join, words)
+    logger.info("Adapting to %s sentence pairs", f"{len(sample):,}")
+    return train_model(sample, model.config, _tell_since(time.monotonic()), prior=model)
 
 
 def align_block(
@@ -259,6 +295,11 @@ def align_block(
     for (source, target), found in zip(pairs, links, strict=True):
         text = format_links(found, config.scores)
         yield f"{' '.join(source)} ||| {' '.join(target)} ||| {text}".rstrip(" ") if config.words else text
+
+
+def read_texts(config: AlignApplyConfig, pair: LanguagePair) -> Generator[tuple[str, str] | BadLine, None, None]:
+    """Both sides of each line of the input."""
+    return read_two_files(config, pair) if config.source else read_one_file(config)
 
 
 def read_two_files(config: AlignApplyConfig, pair: LanguagePair) -> Generator[tuple[str, str] | BadLine, None, None]:
@@ -373,6 +414,10 @@ def open_output(path: str) -> Iterator[BinaryIO]:
         except BaseException:
             Path(partial).unlink(missing_ok=True)
             raise
+
+
+def _tell_since(started: float) -> Callable[[str], None]:
+    return lambda line: logger.info("[%5.0f s] %s", _since(started), line)
 
 
 def _since(started: float) -> float:

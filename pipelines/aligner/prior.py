@@ -1,7 +1,7 @@
 """What an older model has counted, to which training adds what it counts in a new corpus.
 
-The older counts hold nothing of the new corpus, so leaving out what a cell itself adds is as right as without them. That
-is so only while the new pairs are no part of what the older model learnt from.
+The older counts hold nothing of the new corpus, so leaving out what a cell itself adds is as right as without them: as
+long as the new pairs are no part of what the older model learnt from.
 """
 
 from __future__ import annotations
@@ -40,7 +40,12 @@ class Prior(NamedTuple):
 
 NO_COUNTS = Counts(np.zeros(0, np.int64), np.zeros(0, np.int64))
 NO_PRIOR = Prior(
-    np.zeros(1, np.int64), np.zeros(1, np.int64), NO_COUNTS, NO_COUNTS, np.zeros((2, 1)), np.zeros((2, 1, 1), np.float32)
+    np.zeros(1, np.int64),
+    np.zeros(1, np.int64),
+    NO_COUNTS,
+    NO_COUNTS,
+    np.zeros((2, 1)),
+    np.zeros((2, 1, 1), np.float32),
 )
 """Adds nothing to the counts of any vocabulary."""
 

@@ -116,5 +116,5 @@ def test_the_model_after_a_second_corpus_can_be_the_prior_of_a_third(older: Alig
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, 1e9, float("nan")])
 def test_a_weight_that_cannot_be_is_refused(weight: float) -> None:
-    with pytest.raises(ConfigError, match="--aligner.prior-weight"):
+    with pytest.raises(ConfigError, match=r"--aligner\.prior-weight"):
         replace(AlignerConfig(), prior_weight=weight)
