@@ -83,5 +83,5 @@ def prior_of(model: AlignmentModel | None, vocabulary: Vocabulary, weight: float
     fertilities_WF = np.zeros((2, W, counts_WF.shape[-1]), np.float32)
     fertilities_WF[:, number_of_older] = np.maximum(counts_WF, np.float32(0.0)) * np.float32(weight)
     # Two decimals: training rounds its sums to as many, and the prior must not put them halfway between.
-    jumps = np.round((older.jump_weights - model.config.jump_smoothing) * weight, 2)
+    jumps = np.round(np.maximum(older.jump_weights - model.config.jump_smoothing, 0.0) * weight, 2)
     return Prior(frequencies[0], frequencies[1], links, stem_links, jumps, fertilities_WF)

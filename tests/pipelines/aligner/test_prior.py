@@ -52,6 +52,14 @@ def test_a_model_that_knows_nothing_changes_no_byte(older: AlignmentModel) -> No
     assert saved(train(OLDER, AlignerConfig(), prior=train([], AlignerConfig()))) == saved(older)
 
 
+def test_learning_from_nothing_more_keeps_the_model(older: AlignmentModel) -> None:
+    model = train([], AlignerConfig(), prior=older)
+    for name in ("source_frequency_W", "target_frequency_W", "keys_K", "counts_K"):
+        assert np.array_equal(getattr(model.parameters, name), getattr(older.parameters, name))
+    assert model.parameters.jump_weights == pytest.approx(older.parameters.jump_weights, abs=1e-9)
+    assert model.parameters.fertilities == pytest.approx(older.parameters.fertilities, abs=1e-5)
+
+
 def test_what_the_new_corpus_does_not_touch_stays_as_it_was(older: AlignmentModel) -> None:
     model = train([(["neu"], ["new"])] * 3, AlignerConfig(), prior=older)
     assert counts(model).keys() - counts(older).keys() == {("neu", "new")}
