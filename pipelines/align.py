@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -25,7 +25,7 @@ from pipelines.steps.links import Agreement, compare_files, format_links
 from pipelines.steps.paths import is_remote, path_of_each_pair
 from pipelines.steps.records import ConfigError, InputError, LanguagePair, Link, SentencePair, language_pair
 from pipelines.steps.sample import sample_by_hash
-from pipelines.steps.tokenize import check_tokenizer, token_texts, tokenizer_for
+from pipelines.steps.tokenize import token_texts, tokenizer_for
 from schemas.rejects import Reject
 
 BLOCK_PAIRS = 2000  # aligned at once: bounds the memory, and is enough for full speed
@@ -50,6 +50,9 @@ class AlignTrainConfig:
     {source} and {target} stand for them, and en-vi=SPEC is read for that pair only."""
     model: str = ""
     """The model file to write; {pair} stands for the language pair."""
+    prior: str = ""
+    """A model file that `align train` wrote from other text: its words and counts (--aligner.prior-weight) are kept.
+    {pair} stands for the language pair."""
     tokenized: bool = False
     """White space separates the words already; otherwise the languages' tokenizers find them."""
     filters: FilterConfig = field(default_factory=FilterConfig)
@@ -81,6 +84,9 @@ class AlignApplyConfig:
     whose words are found as they were then."""
     tokenized: bool = False
     """White space separates the words already."""
+    adapt: bool = False
+    """Let the model learn from the input before it links it: fewer errors where it does not know the text's words.
+    The input is read twice. Of more pairs than the model was to be trained on, it learns from a sample by hash."""
     symmetrize: Literal["posterior", "intersect", "union", "grow-diag-final-and"] = "posterior"
     """Which links are kept: those whose score exceeds a threshold, or what Moses makes of both directions' links."""
     min_score: float = -1.0
@@ -127,20 +133,37 @@ def train(config: AlignTrainConfig) -> str:
     paths = path_of_each_pair("--model", config.model, pairs)
     for path in paths.values():
         check_output("--model", path, config.overwrite)
-    if not config.tokenized:
-        for lang in dict.fromkeys(lang for pair in pairs for lang in pair):
-            check_tokenizer(lang)
+    texts = {pair: TrainingText.of(pair, tokenized=config.tokenized) for pair in pairs}
+    priors = load_priors(config.prior, texts) if config.prior else {}
     files = expand_bitext(config.bitext, pairs)
     return "\n".join(
-        train_pair(pair, [file for file in files if file.pair == pair], path, config, threads)
-        for pair, path in paths.items()
+        train_pair(text, [file for file in files if file.pair == pair], paths[pair], config, threads, priors.get(pair))
+        for pair, text in texts.items()
     )
 
 
-def train_pair(pair: LanguagePair, files: list[BitextFile], path: str, config: AlignTrainConfig, threads: int) -> str:
+def load_priors(path: str, texts: Mapping[LanguagePair, TrainingText]) -> dict[LanguagePair, AlignmentModel]:
+    """`ConfigError` where one was trained on another language pair."""
+    found = {}
+    for pair, prior_path in path_of_each_pair("--prior", path, list(texts)).items():
+        found[pair] = AlignmentModel.load(prior_path)
+        if trained := found[pair].text:
+            check_text(texts[pair], trained, prior_path)
+    return found
+
+
+def train_pair(
+    text: TrainingText,
+    files: list[BitextFile],
+    path: str,
+    config: AlignTrainConfig,
+    threads: int,
+    prior: AlignmentModel | None,
+) -> str:
     """Trains and saves the model of one language pair."""
+    pair = text.pair
     rejects: Counter[str] = Counter()
-    corpus = training_corpus(files, tokenizers_of(pair, config.tokenized), config, rejects)
+    corpus = training_corpus(files, tokenizers_of(text), config, rejects)
     size = len(corpus)
     refused = ", ".join(f"{reason} {number:,}" for reason, number in sorted(rejects.items())) or "none"
     if not size:
@@ -150,14 +173,12 @@ def train_pair(pair: LanguagePair, files: list[BitextFile], path: str, config: A
         )
     logger.info("%s: training on %s sentence pairs (refused: %s)", pair, f"{size:,}", refused)
     started = time.monotonic()
-    model = train_model(
-        corpus, config.aligner, lambda line: logger.info("[%5.0f s] %s", _since(started), line), threads=threads
-    )
-    model = replace(model, text=TrainingText.of(pair, tokenized=config.tokenized))
+    model = train_model(corpus, config.aligner, _tell_since(started), prior=prior, threads=threads)
+    model = replace(model, text=text)
     with open_output(path) as stream:
         model.save(stream)
     return (
-        f"Wrote {path}, trained on {size:,} sentence pairs in {_since(started):.0f} s "
+        f"Wrote {path}, trained on {size:,} sentence pairs{' and a prior' if prior else ''} in {_since(started):.0f} s "
         f"(fingerprint {model.fingerprint()}).\n"
         f"Align with it:  polyspan-data align apply --model {path} --source FILE --target FILE\n"
         f"In a job:       polyspan-data clism --aligner.model {path} …"
@@ -228,16 +249,20 @@ def apply(config: AlignApplyConfig) -> None:
     if config.source and config.source == config.target:
         raise ConfigError(f"--source and --target are the same, {config.source}: expected two line-aligned files.")
     pair = language_pair(config.pair) if config.pair else None
-    number_of_threads(config.threads)
+    threads = number_of_threads(config.threads)
+    if config.adapt:
+        check_read_twice(config)
     if config.output != "-":
         check_output("--output", config.output, config.overwrite)
     model = AlignmentModel.load(config.model)
     text = text_to_align(config, pair, model.text)
-    tokenizers = tokenizers_of(text.pair, text.tokenized)
+    tokenizers = tokenizers_of(text)
     if config.min_score >= 0.0:
         model = replace(model, config=replace(model.config, min_score=config.min_score))
 
-    texts = read_two_files(config, text.pair) if config.source else read_one_file(config)
+    if config.adapt:
+        model = adapted(model, config, text, threads)
+    texts = read_texts(config, text.pair)
     bad: Counter[str] = Counter()
     with closing(texts), open_output(config.output) as stream:
         started = told = time.monotonic()
@@ -270,6 +295,34 @@ def text_to_align(config: AlignApplyConfig, pair: LanguagePair | None, trained: 
     return text
 
 
+def check_read_twice(config: AlignApplyConfig) -> None:
+    """`ConfigError` where what is read is gone then."""
+    for path in (config.source, config.target) if config.source else (config.input,):
+        if path == "-" or (not is_remote(path) and os.path.exists(path) and not os.path.isfile(path)):
+            raise ConfigError(f"--adapt reads the input twice, which {path} does not allow: expected a file.")
+
+
+def adapted(model: AlignmentModel, config: AlignApplyConfig, text: TrainingText, threads: int) -> AlignmentModel:
+    """The model after training on the input too. Memory: the sample, and what training takes."""
+    tokenizers = tokenizers_of(text)
+    sample = NumberedPairs()
+
+    def add(texts: tuple[str, str] | BadLine) -> bool:
+        if isinstance(texts, BadLine):
+            return False
+        source, target = tokenizers[0](texts[0]), tokenizers[1](texts[1])
+        lengths = len(source), len(target)
+        if min(lengths) == 0 or max(lengths) > model.config.max_words:
+            return False
+        sample.append(source, target)
+        return True
+
+    with closing(read_texts(config, text.pair)) as lines:
+        sample_by_hash(lines, model.config.training_pairs, 0, "\0".join, add, sample.keep)
+    logger.info("Adapting to %s sentence pairs", f"{len(sample):,}")
+    return train_model(sample, model.config, _tell_since(time.monotonic()), prior=model, threads=threads)
+
+
 def align_block(
     block: Sequence[tuple[str, str] | BadLine],
     model: AlignmentModel,
@@ -296,6 +349,11 @@ def align_block(
     for (source, target), found in zip(pairs, links, strict=True):
         text = format_links(found, config.scores)
         yield f"{' '.join(source)} ||| {' '.join(target)} ||| {text}".rstrip(" ") if config.words else text
+
+
+def read_texts(config: AlignApplyConfig, pair: LanguagePair) -> Generator[tuple[str, str] | BadLine, None, None]:
+    """Both sides of each line of the input."""
+    return read_two_files(config, pair) if config.source else read_one_file(config)
 
 
 def read_two_files(config: AlignApplyConfig, pair: LanguagePair) -> Generator[tuple[str, str] | BadLine, None, None]:
@@ -349,12 +407,10 @@ def score_line(found: Agreement) -> str:
 # --- files and words ------------------------------------------------------------------------------
 
 
-def tokenizers_of(pair: LanguagePair, tokenized: bool) -> tuple[Tokenize, Tokenize]:
-    if tokenized:
+def tokenizers_of(text: TrainingText) -> tuple[Tokenize, Tokenize]:
+    if text.tokenized:
         return str.split, str.split
-    for lang in pair:
-        check_tokenizer(lang)
-    return _words_in(pair.source), _words_in(pair.target)
+    return _words_in(text.pair.source), _words_in(text.pair.target)
 
 
 def _words_in(lang: str) -> Tokenize:
@@ -409,6 +465,10 @@ def open_output(path: str) -> Iterator[BinaryIO]:
         except BaseException:
             Path(partial).unlink(missing_ok=True)
             raise
+
+
+def _tell_since(started: float) -> Callable[[str], None]:
+    return lambda line: logger.info("[%5.0f s] %s", _since(started), line)
 
 
 def _since(started: float) -> float:

@@ -50,9 +50,9 @@ class NumberedPairs:
             np.frombuffer(offsets, np.int64)[1 : len(rows) + 1] = np.cumsum(lengths[rows])
             del words[len(kept) :], offsets[len(rows) + 1 :]
 
-    def take(self, max_words: int) -> tuple[_native.Corpus, Parameters]:
-        """The pairs with words on both sides and at most `max_words`, and parameters that know just their words, and no
-        more. Leaves nothing here."""
+    def take(self, max_words: int, known_words: Iterable[str] = ()) -> tuple[_native.Corpus, Parameters]:
+        """The pairs with words on both sides and at most `max_words`, and parameters that have just their words, with
+        their frequencies, and the known ones. Leaves nothing here."""
         lengths = [_lengths(offsets) for offsets in self._offsets]
         is_fit = (np.minimum(*lengths) > 0) & (np.maximum(*lengths) <= max_words)
         if not is_fit.all():
@@ -65,7 +65,7 @@ class NumberedPairs:
 
         used = np.flatnonzero(_frequencies(sides[0], len(new_words)) + _frequencies(sides[1], len(new_words)))
         used_words = [new_words[number] for number in used.tolist()]
-        vocabulary = Vocabulary(used_words)
+        vocabulary = Vocabulary([*used_words, *known_words])
         number_of_new = np.zeros(len(new_words), np.int32)
         number_of_new[used] = np.array([vocabulary.number(word) for word in used_words], np.int32)
         del new_words, used_words

@@ -12,6 +12,7 @@ from pipelines.aligner.config import AlignerConfig
 from pipelines.aligner.estimates import smoothed_fertilities, smoothed_jumps
 from pipelines.aligner.model import AlignmentModel, native_settings
 from pipelines.aligner.numbered import NumberedPairs
+from pipelines.aligner.prior import Counts, prior_of
 
 
 def train(
@@ -19,10 +20,16 @@ def train(
     config: AlignerConfig,
     progress: Callable[[str], None] | None = None,
     *,
+    prior: AlignmentModel | None = None,
     threads: int = 1,
 ) -> AlignmentModel:
     """Learns from sentence pairs, given as words. Neither their order nor the machine nor `threads` changes a byte of
     the model.
+
+    With an older model as `prior`, the new one has its words too, and its counts, times `prior_weight`, added to those
+    of `pairs`, which should not be what it learnt from. This is also how a model adapts to text that it is to align:
+    `train(pairs, model.config, prior=model).align_batch(pairs)` makes fewer errors than `model.align_batch(pairs)`
+    where the text has words that the model does not know.
 
     `pairs` is read once, and kept as four bytes a word; `NumberedPairs` are used up. Pairs with an empty side, or with
     more than `max_words` words on one, are left out. A model of no pairs links by position. `progress` is called with a
@@ -30,7 +37,16 @@ def train(
     """
     if not isinstance(pairs, NumberedPairs):
         pairs = NumberedPairs(pairs)
-    corpus, parameters = pairs.take(config.max_words)
+    corpus, parameters = pairs.take(config.max_words, prior.tables.vocabulary.words if prior else ())
+    words = int(parameters.source_frequency_W.sum()), int(parameters.target_frequency_W.sum())
+    older = prior_of(prior, parameters.vocabulary, config.prior_weight)
+    parameters = replace(
+        parameters,
+        source_frequency_W=parameters.source_frequency_W + older.source_frequency_W,
+        target_frequency_W=parameters.target_frequency_W + older.target_frequency_W,
+        keys_K=older.stem_links.keys_K,
+        counts_K=older.stem_links.counts_K,
+    )
     settings = native_settings(config)
     first_tables = None
     passes = config.initial_passes + config.hmm_passes
@@ -48,13 +64,14 @@ def train(
         first_tables = None if keep else tables
         del tables
         if progress:
-            frequencies = parameters.source_frequency_W, parameters.target_frequency_W
             links = int(counts_K.sum()) / _native.ONE
-            progress(pass_line(number, passes, is_initial, log_likelihood, links, *(int(f.sum()) for f in frequencies)))
+            progress(pass_line(number, passes, is_initial, log_likelihood, links, *words))
+        keys_K, counts_K = Counts(keys_K, counts_K).plus(older.links if agree else older.stem_links)
         if not is_initial:
-            jump_weights = smoothed_jumps(jump_counts, config.jump_smoothing)
+            jump_weights = smoothed_jumps(jump_counts + older.jumps, config.jump_smoothing)
             fertilities = [
-                smoothed_fertilities(counts / _native.ONE, config.fertility_smoothing) for counts in fertility_counts
+                smoothed_fertilities(counts_WF / _native.ONE + older_WF, config.fertility_smoothing)
+                for counts_WF, older_WF in zip(fertility_counts, older.fertilities_WF, strict=True)
             ]
             parameters = replace(parameters, jump_weights=jump_weights, fertilities=np.stack(fertilities))
         parameters = replace(parameters, keys_K=keys_K, counts_K=counts_K)

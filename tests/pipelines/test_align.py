@@ -17,9 +17,11 @@ import pytest
 from pipelines import align, cli
 from pipelines.align import AlignApplyConfig, AlignTrainConfig, apply, train
 from pipelines.aligner import AlignerConfig, AlignmentModel
+from pipelines.aligner import train as train_model
 from pipelines.aligner.text import TrainingText
 from pipelines.clism import run
 from pipelines.recipes import CLISM
+from pipelines.steps.links import format_links
 from pipelines.steps.records import InputError, LanguagePair
 from schemas import manifest as manifests
 
@@ -167,6 +169,18 @@ def test_a_model_that_is_there_is_replaced_only_on_demand(folder: Path, tmp_path
     assert os.listdir(tmp_path) == ["m.model"]
 
 
+def test_a_prior_lends_its_words_and_counts(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.en").write_text("d a\na d\n")
+    (tmp_path / "text.vi").write_text("w x\nx w\n")
+    told = train(training(tmp_path, model=f"{tmp_path}/m.model", prior=f"{folder}/m.model"))
+    assert "trained on 2 sentence pairs and a prior" in told
+    older, pairs = AlignmentModel.load(f"{folder}/m.model"), [(["d", "a"], ["w", "x"]), (["a", "d"], ["x", "w"])]
+    model = AlignmentModel.load(f"{tmp_path}/m.model")
+    learnt = replace(train_model(pairs, AlignerConfig(), prior=older), text=older.text)
+    assert model.fingerprint() == learnt.fingerprint()
+    assert [link[:2] for link in model.align(["d", "b"], ["w", "y"])] == [(0, 0), (1, 1)]
+
+
 # --- apply ------------------------------------------------------------------------------------------------------------
 
 
@@ -276,6 +290,42 @@ def test_blocks_bound_the_memory_and_change_nothing(
     assert peak(2000) < 1.5 * peak(200)
 
 
+NEW_LINES = ["d a ||| x w", "", "b d ||| y w", "d ||| w", "d b a ||| w x y"]
+
+
+def test_a_model_adapts_to_the_words_of_the_input(folder: Path, tmp_path: Path) -> None:
+    one, out = tmp_path / "one", tmp_path / "out"
+    one.write_text("".join(f"{line}\n" for line in NEW_LINES))
+    common = {"input": str(one), "overwrite": True, "scores": True}
+    lines = aligned(folder, out, adapt=True, **common)
+    assert [line.replace(":", " ").split()[::2] for line in (lines[0], lines[3])] == [["0-1", "1-0"], ["0-0"]]
+    assert lines != aligned(folder, out, **common)
+    one.write_text("".join(f"{line}\n" for line in reversed(NEW_LINES)))
+    assert aligned(folder, out, adapt=True, **common) == lines[::-1]
+    model, pairs = AlignmentModel.load(f"{folder}/m.model"), [line.partition(" ||| ")[::2] for line in NEW_LINES]
+    words = [(source.split(), target.split()) for source, target in pairs]
+    links = train_model(words, model.config, prior=model).align_batch(words)
+    assert lines == [format_links(found, True) for found in links]
+
+
+def test_of_a_large_input_a_sample_is_adapted_to(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = AlignmentModel.load(f"{folder}/m.model")
+    replace(model, config=replace(model.config, training_pairs=2, max_words=2)).save(f"{tmp_path}/m.model")
+    (tmp_path / "one").write_text("".join(f"{line}\n" for line in NEW_LINES))
+    with caplog.at_level("INFO"):
+        assert len(aligned(tmp_path, tmp_path / "out", input=f"{tmp_path}/one", adapt=True)) == len(NEW_LINES)
+    assert "Adapting to 2 sentence pairs" in caplog.text
+
+
+def test_what_cannot_be_read_twice_is_not_adapted_to(folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for given in ({}, {"source": f"{folder}/text.en", "target": f"{tmp_path}/pipe"}):
+        with pytest.raises(align.ConfigError, match="--adapt reads the input twice"):
+            aligned(folder, tmp_path / "out", adapt=True, **given)
+
+
 # --- the command line -------------------------------------------------------------------------------------------------
 
 
@@ -306,6 +356,8 @@ def test_score_reads_what_apply_writes(folder: Path, tmp_path: Path, capsys: pyt
         (["train", "--pair", "en-vi", "--bitext", "no.tsv", "--model", "FOLDER/no/m"], 2, "mkdir -p FOLDER/no"),
         (["train", "--pair", "en-vi", "en-hi", "--bitext", "x.tsv", "--model", "m"], 2, "Put {pair} into the path"),
         (["train", "--pair", "en-vi", "--bitext", "x", "--model", "FOLDER/n", "--threads", "-1"], 2, "--threads -1"),
+        (["train", "--pair", "en-vi", "--bitext", "x", "--model", "n", "--prior", "no.m"], 1, "no.m: the aligner"),
+        (["train", "--pair", "en-hi", "--bitext", "x", "--model", "n", "--prior", "FOLDER/m.model"], 2, "on en-vi"),
         (["apply"], 2, "No model"),
         (["apply", "--model", "FOLDER/m.model", "--threads", "-1"], 2, "--threads -1"),
         (["apply", "--model", "FOLDER/nameless.model"], 2, "--pair en-vi"),

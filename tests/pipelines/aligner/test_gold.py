@@ -17,3 +17,14 @@ def test_error_rate_after_training_on_two_thousand_pairs_and_the_gold_text(targe
     gold = read_gold(pair)
     model = train(read_corpus(pair, 2000) + [item.words for item in gold], AlignerConfig())
     assert error_rate(model, gold)[0] < bound
+
+
+@pytest.mark.real_data
+@pytest.mark.slow
+@pytest.mark.parametrize("target, bound", [("fr", 0.11), ("hi", 0.45), ("ja", 0.55), ("zh", 0.26)])
+def test_error_rate_on_text_that_a_model_of_two_thousand_pairs_adapts_to(target: str, bound: float) -> None:
+    pair = LanguagePair("en", target)
+    gold = read_gold(pair)
+    model = train(read_corpus(pair, 2000), AlignerConfig())
+    adapted = train([item.words for item in gold], AlignerConfig(), prior=model)
+    assert error_rate(adapted, gold)[0] < min(bound, error_rate(model, gold)[0] - 0.02)

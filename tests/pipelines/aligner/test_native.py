@@ -78,6 +78,25 @@ def test_equal_models_and_equal_links(pairs: Pairs, config: AlignerConfig) -> No
     assert model.directed_links(pairs + unknown) == reference.directed_links(model, pairs + unknown)
 
 
+@settings(max_examples=60, deadline=None)
+@given(
+    older=st.lists(st.tuples(sentences, sentences), max_size=6),
+    pairs=st.lists(st.tuples(sentences, sentences), max_size=8),
+    config=configs,
+    weight=st.sampled_from([1e-5, 0.3, 1.0, 7.0]),
+)
+def test_equal_models_with_an_older_one_as_prior(
+    older: Pairs, pairs: Pairs, config: AlignerConfig, weight: float
+) -> None:
+    prior = train(older, replace(config, jump_smoothing=1.7))
+    config = replace(config, prior_weight=weight)
+    told: list[list[str]] = [[], []]
+    model = train(pairs, config, told[0].append, prior=prior)
+    assert saved(model) == saved(reference.train(pairs, config, told[1].append, prior=prior))
+    assert told[0] == told[1]
+    assert model.align_batch(pairs) == reference.align_batch(model, pairs)
+
+
 def test_equal_models_and_equal_links_of_long_sentences() -> None:
     """Jumps beyond the farthest that is counted, more words than one block of sums, more pairs than one block."""
     pairs = corpus(150, 8, seed=1) + corpus(8, 120, seed=2)
@@ -96,6 +115,10 @@ def test_neither_threads_nor_order_change_a_byte_or_what_is_told() -> None:
     assert saved(model) == saved(train(pairs, AlignerConfig(), told[1].append, threads=4))
     assert saved(model) == saved(train(shuffled, AlignerConfig(), told[2].append))
     assert told[0] == told[1] == told[2]
+    more = corpus(300, 12, seed=8)
+    shuffled = random.Random(4).sample(more, len(more))
+    adapted = saved(train(more, AlignerConfig(), prior=model))
+    assert adapted == saved(train(shuffled, AlignerConfig(), prior=model, threads=4)) != saved(model)
     assert model.align_batch(pairs, threads=4) == model.align_batch(pairs)
     assert model.directed_links(pairs, threads=4) == model.directed_links(pairs)
 
