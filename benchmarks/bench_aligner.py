@@ -27,7 +27,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 from benchmarks.measure import ROOT, run
 from pipelines.aligner import AlignerConfig, AlignmentModel, train
 from pipelines.steps.bitext import expand_bitext, read_bitext
+from pipelines.steps.links import Agreement, GoldLinks, LinkSet, agreement
 from pipelines.steps.records import LanguagePair, SentencePair
 from pipelines.steps.tokenize import token_texts, tokenizer_for
 
@@ -68,8 +69,8 @@ HAN_OR_NOT = re.compile("[\u4e00-\u9fff]|[^\u4e00-\u9fff]+")
 class GoldPair(NamedTuple):
     words: WordPair  # as the job's tokenizer cuts them
     gold_words: tuple[list[int], list[int]]  # of each word, which word of the gold set it is part of
-    sure: set[tuple[int, int]]
-    possible: set[tuple[int, int]]  # the sure ones too
+    sure: LinkSet
+    possible: LinkSet  # the sure ones too
 
 
 def read_corpus(pair: LanguagePair, size: int | None) -> list[WordPair]:
@@ -120,17 +121,18 @@ def cut(words: Words, lang: str) -> tuple[list[str], list[int]]:
     return [part for part, _ in parts], [number for _, number in parts]
 
 
-def error_rate(model: AlignmentModel, gold: Sequence[GoldPair]) -> tuple[float, float, float]:
-    """AER, precision, recall."""
-    found = correct = sure_found = sure = 0
-    for pair, links in zip(gold, model.align_batch([pair.words for pair in gold]), strict=True):
-        source_of, target_of = pair.gold_words
-        linked = {(source_of[link.source], target_of[link.target]) for link in links}
-        found += len(linked)
-        correct += len(linked & pair.possible)
-        sure_found += len(linked & pair.sure)
-        sure += len(pair.sure)
-    return 1.0 - (sure_found + correct) / (found + sure), correct / max(1, found), sure_found / sure
+def judge(found: Iterable[LinkSet], gold: Sequence[GoldPair]) -> Agreement:
+    """Links of the words that the tokenizer made of a gold word are that word's."""
+    of_gold_words = (
+        {(pair.gold_words[0][i], pair.gold_words[1][j]) for i, j in links}
+        for links, pair in zip(found, gold, strict=True)
+    )
+    return agreement(of_gold_words, (GoldLinks(pair.sure, pair.possible) for pair in gold))
+
+
+def judge_model(model: AlignmentModel, gold: Sequence[GoldPair]) -> Agreement:
+    found = model.align_batch([pair.words for pair in gold])
+    return judge(({link[:2] for link in links} for links in found), gold)
 
 
 def quality(pairs: Sequence[str], size: int | None, held_out: bool) -> None:
@@ -148,8 +150,11 @@ def quality(pairs: Sequence[str], size: int | None, held_out: bool) -> None:
             model = prior = train(text, AlignerConfig(), prior=prior)
             seconds = time.process_time() - started
             for min_score in (0.3, 0.4, 0.5, 0.6):
-                aer, precision, recall = error_rate(replace(model, config=AlignerConfig(min_score=min_score)), gold)
-                print(f"{label:16}{len(text):12,}{min_score:11}{aer:7.3f}{precision:11.3f}{recall:8.3f}{seconds:8.1f}")
+                found = judge_model(replace(model, config=AlignerConfig(min_score=min_score)), gold)
+                print(
+                    f"{label:16}{len(text):12,}{min_score:11}{found.error_rate:7.3f}{found.precision:11.3f}"
+                    f"{found.recall:8.3f}{seconds:8.1f}"
+                )
         sys.stdout.flush()
 
 

@@ -20,10 +20,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.bench_aligner import CORPORA, DATA, GoldPair, WordPair, read_corpus, read_gold
+from benchmarks.bench_aligner import CORPORA, DATA, WordPair, judge, read_corpus, read_gold
 from benchmarks.measure import Cost, Failed, run
 from pipelines.aligner.symmetrize import grow_diag_final_and
-from pipelines.steps.links import Agreement, GoldLinks, LinkSet, agreement, read_links
+from pipelines.steps.links import LinkSet, read_links
 from pipelines.steps.records import LanguagePair
 
 LANGUAGE_PAIRS = ("en-fr", "en-hi", "en-zh", "en-ja")
@@ -54,15 +54,6 @@ def links_in(folder: Path) -> list[LinkSet]:
         return list(read_links(f"{folder}/links"))
     ways = (read_links(f"{folder}/{way}") for way in ("forward", "backward"))
     return [grow_diag_final_and(*both) for both in zip(*ways, strict=True)]
-
-
-def judge(found: Sequence[LinkSet], gold: Sequence[GoldPair]) -> Agreement:
-    """Links of the words that the tokenizer made of a gold word are that word's."""
-    of_gold_words = (
-        {(pair.gold_words[0][i], pair.gold_words[1][j]) for i, j in links}
-        for links, pair in zip(found, gold, strict=True)
-    )
-    return agreement(of_gold_words, (GoldLinks(pair.sure, pair.possible) for pair in gold))
 
 
 def write_text(folder: Path, name: str, pairs: Sequence[WordPair]) -> None:

@@ -16,6 +16,7 @@ import apache_beam as beam
 import pyarrow as pa
 
 from pipelines.aligner import AlignerConfig, AlignmentModel, NumberedPairs, train
+from pipelines.aligner.text import TrainingText
 from pipelines.steps.bitext import BitextFile, excerpt, read_bitext
 from pipelines.steps.chunks import (
     Chunk,
@@ -219,6 +220,7 @@ def train_aligner(group: tuple[str, Iterable[Chunk]], job: Job, config: AlignerC
         # Nothing else of this language pair can run meanwhile, and the number of threads decides no byte.
         model = train(corpus, config, lambda line: logger.info("%s: %s", pair, line), threads=os.cpu_count() or 1)
         logger.info("%s: trained in %.0f s", pair, time.monotonic() - started)
+        model = replace(model, text=TrainingText.of(chunks[0].language_pair))
         with replace_file(path) as stream:
             model.save(stream)
         return None, {"training_pairs": size}

@@ -20,6 +20,7 @@ from pipelines.aligner import AlignerConfig, AlignmentModel
 from pipelines.aligner import train as train_model
 from pipelines.aligner.text import TrainingText
 from pipelines.clism import run
+from pipelines.launch import close_output
 from pipelines.recipes import CLISM
 from pipelines.steps.links import format_links
 from pipelines.steps.records import InputError, LanguagePair
@@ -74,11 +75,18 @@ def command(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[
 # --- train ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_trained_model_makes_the_dataset_that_the_job_makes_with_its_own(tmp_path: Path) -> None:
+def test_the_model_and_the_dataset_that_it_makes_are_those_of_the_job_that_trains_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     aligner = AlignerConfig(training_pairs=150)  # so that both draw a sample
     config = replace(CLISM, bitext=(SAMPLE,), pair=("en-vi",), aligner=aligner, seed=3)
     train(AlignTrainConfig((SAMPLE,), ("en-vi",), f"{tmp_path}/m.model", aligner=aligner, seed=3))
-    run(replace(config, output=f"{tmp_path}/own"))
+    with monkeypatch.context() as patched:
+        patched.setattr("pipelines.clism.close_output", lambda folder: None)  # which deletes the job's model
+        run(replace(config, output=f"{tmp_path}/own"))
+    (model,) = (tmp_path / "own").rglob("en-vi.model")
+    assert model.read_bytes() == (tmp_path / "m.model").read_bytes()
+    close_output(f"{tmp_path}/own")
     given = replace(aligner, model=f"{tmp_path}/m.model")
     run(replace(config, output=f"{tmp_path}/given", aligner=given))
     own, other = (manifests.load(tmp_path / name) for name in ("own", "given"))
