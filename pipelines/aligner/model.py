@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -227,9 +229,23 @@ class AlignmentModel:
 def _link_lists(
     counts: Ints, source: NDArray[np.int32], target: NDArray[np.int32], scores: NDArray[np.float64]
 ) -> list[list[Link]]:
-    links = list(map(Link, source.tolist(), target.tolist(), scores.tolist()))
     ends = np.cumsum(counts).tolist()
-    return [links[end - count : end] for count, end in zip(counts.tolist(), ends, strict=True)]
+    with _no_garbage_search():
+        links = list(map(Link, source.tolist(), target.tolist(), scores.tolist()))
+        return [links[end - count : end] for count, end in zip(counts.tolist(), ends, strict=True)]
+
+
+@contextmanager
+def _no_garbage_search() -> Iterator[None]:
+    """While tens of thousands of objects are made, none of which is garbage, Python would search all of the process's
+    objects for some, which takes up to as long as to align."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 _VOCABULARY_TYPES = {"words": "|u1", "word_offsets": "<i8", "stem_of_word": "<i4"}

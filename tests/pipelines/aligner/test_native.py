@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import io
 import pickle
@@ -150,6 +151,23 @@ def test_a_model_can_be_pickled_once_it_has_aligned() -> None:
     model = train(corpus(50, 6, seed=6), AlignerConfig())
     links = model.align(["haus"], ["suah"])
     assert pickle.loads(pickle.dumps(model)).align(["haus"], ["suah"]) == links
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_making_many_links_does_not_have_python_search_for_garbage(is_enabled: bool) -> None:
+    pairs = corpus(3000, 12, seed=5)
+    model = train(pairs[:50], AlignerConfig())
+    searches: list[str] = []
+    try:
+        if not is_enabled:
+            gc.disable()
+        gc.callbacks.append(lambda phase, _: searches.append(phase))
+        links = model.align_batch(pairs)
+        assert gc.isenabled() == is_enabled
+    finally:
+        gc.callbacks.pop()
+        gc.enable()
+    assert sum(map(len, links)) > 10_000 and searches.count("start") < 5
 
 
 def _corpus_of(**changed: object) -> object:
