@@ -8,63 +8,31 @@ optional: `pip install systran-align eflomal sil-thot` (systran-align: Python 3.
 Everyone gets the same tokenised, lower-cased text: the language pair's corpora and the text of the gold set (see
 bench_aligner.py), Chinese by characters; with --held-out, the corpora alone. CPU seconds, of one core, cover everything
 from text files to files of links: training, and linking all of the training text; with --held-out, of the gold set's.
-Two directed sets of links become one by grow-diag-final-and; fast_align's come symmetrised.
+Two directed sets of links become one by grow-diag-final-and; fast_align's come symmetrised. With --held-out, `polyspan
+adapted` learns from the text that it links, as eflomal does; `polyspan` links each sentence pair by the model alone.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
-from benchmarks.bench_aligner import CORPORA, DATA, ROOT, GoldPair, WordPair, read_corpus, read_gold
+from benchmarks.bench_aligner import CORPORA, DATA, WordPair, judge, read_corpus, read_gold
+from benchmarks.measure import Cost, Failed, run
 from pipelines.aligner.symmetrize import grow_diag_final_and
-from pipelines.steps.links import Agreement, GoldLinks, LinkSet, agreement, read_links
+from pipelines.steps.links import LinkSet, read_links
 from pipelines.steps.records import LanguagePair
 
 LANGUAGE_PAIRS = ("en-fr", "en-hi", "en-zh", "en-ja")
 PEERS = ("fast_align", "eflomal", "eflomal prefix 4", "sil-thot HMM", "sil-thot eflomal")
-OURS = {"polyspan": "posterior", "polyspan gdfa": "grow-diag-final-and"}
-
-
-class Cost(NamedTuple):
-    cpu_s: float
-    peak_mib: float  # of the largest process
-
-
-class Failed(Exception):
-    pass
-
-
-# A process starts with the peak memory of the one that started it, so that one has to be small.
-LAUNCHER = """
-import os, resource, signal, subprocess, sys
-process = subprocess.Popen(sys.argv[2:], stdout=subprocess.DEVNULL, start_new_session=True)
-try:
-    code = process.wait(float(sys.argv[1]))
-except subprocess.TimeoutExpired:
-    os.killpg(process.pid, signal.SIGKILL)
-    sys.exit(f"took longer than {sys.argv[1]} s")
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(used.ru_utime + used.ru_stime, used.ru_maxrss)
-sys.exit(code)
-"""
-
-
-def run(command: Sequence[str], limit_s: float) -> Cost:
-    """What a program and those that it started cost."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    launch = [sys.executable, "-S", "-c", LAUNCHER, str(limit_s), *command]
-    done = subprocess.run(launch, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        raise Failed((done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1])
-    cpu_s, peak_kib = map(float, done.stdout.split())
-    return Cost(cpu_s, peak_kib / 1024)
+OURS = {
+    "polyspan": ["--symmetrize", "posterior"],
+    "polyspan gdfa": ["--symmetrize", "grow-diag-final-and"],
+    "polyspan adapted": ["--adapt"],  # to text that is held out: that which trained the model has nothing to add
+}
 
 
 def run_ours(folder: Path, name: str, pair: str, limit_s: float) -> Cost:
@@ -72,11 +40,13 @@ def run_ours(folder: Path, name: str, pair: str, limit_s: float) -> Cost:
     align = [sys.executable, "-m", "pipelines.cli", "align"]
     everything = ["--filters.max-length-ratio", "0", "--filters.no-drop-identical", "--filters.no-drop-duplicates"]
     train = ["train", "--bitext", f"{folder}/train.source,{folder}/train.target", "--pair", pair, "--tokenized"]
-    train += ["--model", f"{folder}/model", "--overwrite", "--aligner.training-pairs", "1000000000", *everything]
+    train += ["--aligner.training-pairs", "1000000000", *everything]
+    train += ["--model", f"{folder}/model", "--overwrite", "--threads", "1"]
     apply = ["apply", "--model", f"{folder}/model", "--source", f"{folder}/text.source", "--target"]
-    apply += [f"{folder}/text.target", "--tokenized", "--output", f"{folder}/links", "--symmetrize", OURS[name]]
+    apply += [f"{folder}/text.target", "--tokenized", "--output", f"{folder}/links", "--threads", "1", *OURS[name]]
     costs = [run([*align, *arguments], limit_s) for arguments in (train, apply)]
-    return Cost(sum(cost.cpu_s for cost in costs), max(cost.peak_mib for cost in costs))
+    cpu_s, wall_s, peak_mib = zip(*costs, strict=True)
+    return Cost(sum(cpu_s), sum(wall_s), max(peak_mib))
 
 
 def links_in(folder: Path) -> list[LinkSet]:
@@ -84,15 +54,6 @@ def links_in(folder: Path) -> list[LinkSet]:
         return list(read_links(f"{folder}/links"))
     ways = (read_links(f"{folder}/{way}") for way in ("forward", "backward"))
     return [grow_diag_final_and(*both) for both in zip(*ways, strict=True)]
-
-
-def judge(found: Sequence[LinkSet], gold: Sequence[GoldPair]) -> Agreement:
-    """Links of the words that the tokenizer made of a gold word are that word's."""
-    of_gold_words = (
-        {(pair.gold_words[0][i], pair.gold_words[1][j]) for i, j in links}
-        for links, pair in zip(found, gold, strict=True)
-    )
-    return agreement(of_gold_words, (GoldLinks(pair.sure, pair.possible) for pair in gold))
 
 
 def write_text(folder: Path, name: str, pairs: Sequence[WordPair]) -> None:
@@ -113,6 +74,8 @@ def compare(
     yield f"\n{name}: {len(train):,} sentence pairs, the gold set's {len(gold)} {'not ' * held_out}among them"
     yield f"{'':20}{'AER':>7}{'precision':>11}{'recall':>8}{'CPU s':>8}{'peak MiB':>10}"
     for aligner in only or [*OURS, *PEERS]:
+        if aligner == "polyspan adapted" and not held_out:
+            continue
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
             write_text(folder, "train", train)

@@ -7,24 +7,25 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple, cast
+from typing import BinaryIO, Literal, NamedTuple
 
-from pipelines.aligner import AlignerConfig, AlignmentModel
+from pipelines.aligner import AlignerConfig, AlignmentModel, NumberedPairs
 from pipelines.aligner import train as train_model
 from pipelines.aligner.symmetrize import align_symmetrized
+from pipelines.aligner.text import TrainingText, check_text
 from pipelines.steps.bitext import BitextFile, expand_bitext, read_bitext
-from pipelines.steps.files import BadText, open_raw, read_lines
-from pipelines.steps.filters import FilterConfig, length_reject, text_digest, text_reject
+from pipelines.steps.files import BadText, read_lines
+from pipelines.steps.filters import FilterConfig, SeenTexts, length_reject, text_digest, text_reject
 from pipelines.steps.links import Agreement, compare_files, format_links
-from pipelines.steps.paths import is_remote
+from pipelines.steps.paths import is_remote, path_of_each_pair
 from pipelines.steps.records import ConfigError, InputError, LanguagePair, Link, SentencePair, language_pair
 from pipelines.steps.sample import sample_by_hash
-from pipelines.steps.tokenize import check_tokenizer, token_texts, tokenizer_for
+from pipelines.steps.tokenize import token_texts, tokenizer_for
 from schemas.rejects import Reject
 
 BLOCK_PAIRS = 2000  # aligned at once: bounds the memory, and is enough for full speed
@@ -44,16 +45,22 @@ class AlignTrainConfig:
     bitext: tuple[str, ...] = ()
     """The corpora: text.en,text.vi (line-aligned), corpus.tmx, corpus.tsv or corpus.tsv@COLUMN,COLUMN; plain, .gz,
     .bz2, .xz or .zst; globs."""
-    pair: str = ""
-    """The language pair, source first, such as en-vi."""
+    pair: tuple[str, ...] = ()
+    """Language pairs, source first, such as en-vi: one model each, trained one after another. In --bitext {pair},
+    {source} and {target} stand for them, and en-vi=SPEC is read for that pair only."""
     model: str = ""
-    """The model file to write."""
+    """The model file to write; {pair} stands for the language pair."""
+    prior: str = ""
+    """A model file that `align train` wrote from other text: its words and counts (--aligner.prior-weight) are kept.
+    {pair} stands for the language pair."""
     tokenized: bool = False
     """White space separates the words already; otherwise the languages' tokenizers find them."""
     filters: FilterConfig = field(default_factory=FilterConfig)
     aligner: AlignerConfig = field(default_factory=AlignerConfig)
     seed: int = 0
     """Decides which pairs train the model where there are more than --aligner.training-pairs."""
+    threads: int = 0
+    """Threads that train at once; 0: as many as there are cores. The model is the same for any number."""
     overwrite: bool = False
     """Replace the model file if it is there."""
 
@@ -73,9 +80,13 @@ class AlignApplyConfig:
     target: str = ""
     """… and the target side."""
     pair: str = ""
-    """The language pair, such as en-vi: its tokenizers find the words. Not needed with --tokenized."""
+    """The language pair, such as en-vi: its tokenizers find the words. Empty: the pair that the model was trained on,
+    whose words are found as they were then."""
     tokenized: bool = False
     """White space separates the words already."""
+    adapt: bool = False
+    """Let the model learn from the input before it links it: fewer errors where it does not know the text's words.
+    The input is read twice. Of more pairs than the model was to be trained on, it learns from a sample by hash."""
     symmetrize: Literal["posterior", "intersect", "union", "grow-diag-final-and"] = "posterior"
     """Which links are kept: those whose score exceeds a threshold, or what Moses makes of both directions' links."""
     min_score: float = -1.0
@@ -84,6 +95,8 @@ class AlignApplyConfig:
     """Write each link's score: 0-0:0.9812, the mean of both directions' posterior probabilities."""
     words: bool = False
     """Write the words before their links: source words ||| target words ||| 0-0 1-2."""
+    threads: int = 0
+    """Threads that align at once; 0: as many as there are cores. The links are the same for any number."""
     output: str = "-"
     """The file to write; - is the standard output."""
     overwrite: bool = False
@@ -105,48 +118,83 @@ class AlignScoreConfig:
 
 
 def train(config: AlignTrainConfig) -> str:
-    """Trains and saves a model; returns what to tell the user. `ConfigError` before anything is read."""
-    if not config.pair:
-        raise ConfigError("No language pair. Name one, source first: --pair en-vi")
-    pair = language_pair(config.pair)
+    """Trains and saves a model for each language pair; returns what to tell the user. `ConfigError` before anything is
+    read."""
+    pairs = list(dict.fromkeys(language_pair(name) for name in config.pair))
+    if not pairs:
+        raise ConfigError("No language pair. Name one or more, source first: --pair en-vi")
     if not config.bitext:
         raise ConfigError("No corpus. Name one or more, for instance: --bitext news.en,news.vi")
     if config.aligner.model:
         raise ConfigError("--aligner.model is a model to align with; to name the one to write: --model FILE")
     if not config.model:
         raise ConfigError("No model file to write. Name one: --model FILE")
-    check_output("--model", config.model, config.overwrite)
-    tokenizers = tokenizers_of(pair, config.tokenized)
-    files = expand_bitext(config.bitext, [pair])
+    threads = number_of_threads(config.threads)
+    paths = path_of_each_pair("--model", config.model, pairs)
+    for path in paths.values():
+        check_output("--model", path, config.overwrite)
+    texts = {pair: TrainingText.of(pair, tokenized=config.tokenized) for pair in pairs}
+    priors = load_priors(config.prior, texts) if config.prior else {}
+    files = expand_bitext(config.bitext, pairs)
+    return "\n".join(
+        train_pair(text, [file for file in files if file.pair == pair], paths[pair], config, threads, priors.get(pair))
+        for pair, text in texts.items()
+    )
 
+
+def load_priors(path: str, texts: Mapping[LanguagePair, TrainingText]) -> dict[LanguagePair, AlignmentModel]:
+    """`ConfigError` where one was trained on another language pair."""
+    found = {}
+    for pair, prior_path in path_of_each_pair("--prior", path, list(texts)).items():
+        found[pair] = AlignmentModel.load(prior_path)
+        if trained := found[pair].text:
+            check_text(texts[pair], trained, prior_path)
+    return found
+
+
+def train_pair(
+    text: TrainingText,
+    files: list[BitextFile],
+    path: str,
+    config: AlignTrainConfig,
+    threads: int,
+    prior: AlignmentModel | None,
+) -> str:
+    """Trains and saves the model of one language pair."""
+    pair = text.pair
     rejects: Counter[str] = Counter()
-    corpus = training_corpus(files, tokenizers, config, rejects)
+    corpus = training_corpus(files, tokenizers_of(text), config, rejects)
+    size = len(corpus)
     refused = ", ".join(f"{reason} {number:,}" for reason, number in sorted(rejects.items())) or "none"
-    if not corpus:
-        raise InputError(f"{', '.join(config.bitext)}: no sentence pair is left to train on. Refused: {refused}.")
-    logger.info("Training on %s sentence pairs (refused: %s)", f"{len(corpus):,}", refused)
+    if not size:
+        raise InputError(
+            f"{pair}: no sentence pair of {', '.join(file.corpus for file in files)} is left to train on. "
+            f"Refused: {refused}."
+        )
+    logger.info("%s: training on %s sentence pairs (refused: %s)", pair, f"{size:,}", refused)
     started = time.monotonic()
-    model = train_model(corpus, config.aligner, lambda line: logger.info("[%5.0f s] %s", _since(started), line))
-    with open_output(config.model) as stream:
+    model = train_model(corpus, config.aligner, _tell_since(started), prior=prior, threads=threads)
+    model = replace(model, text=text)
+    with open_output(path) as stream:
         model.save(stream)
-    how = "--tokenized" if config.tokenized else f"--pair {pair}"
     return (
-        f"Wrote {config.model}, trained on {len(corpus):,} sentence pairs in {_since(started):.0f} s "
+        f"Wrote {path}, trained on {size:,} sentence pairs{' and a prior' if prior else ''} in {_since(started):.0f} s "
         f"(fingerprint {model.fingerprint()}).\n"
-        f"Align with it:  polyspan-data align apply --model {config.model} {how} --source FILE --target FILE\n"
-        f"In a job:       polyspan-data clism --aligner.model {config.model} …"
+        f"Align with it:  polyspan-data align apply --model {path} --source FILE --target FILE\n"
+        f"In a job:       polyspan-data clism --aligner.model {path} …"
     )
 
 
 def training_corpus(
     files: Iterable[BitextFile], tokenizers: tuple[Tokenize, Tokenize], config: AlignTrainConfig, rejects: Counter[str]
-) -> list[WordPair]:
+) -> NumberedPairs:
     """The words of the sentence pairs that the CLISM job would train on, of which `rejects` counts the others.
 
-    Of a corpus that is larger than `training_pairs`, most pairs are not examined, nor counted. Memory: the sample, and
-    about a hundred bytes for every distinct pair of texts if duplicates are to be dropped.
+    Of a corpus that is larger than `training_pairs`, most pairs are not examined, nor counted. Memory: four bytes a
+    word of the sample, and at most eighteen for every pair of texts read if duplicates are to be dropped.
     """
-    seen: set[bytes] = set()
+    corpus = NumberedPairs()
+    seen = SeenTexts()
 
     def records() -> Iterator[tuple[SentencePair, bool]]:
         """Each pair, and whether the same texts stood earlier."""
@@ -161,25 +209,22 @@ def training_corpus(
                 if isinstance(record, Reject):
                     rejects[record.reason] += 1
                     continue
-                is_duplicate = False
-                if config.filters.drop_duplicates:
-                    before = len(seen)
-                    seen.add(text_digest(record))
-                    is_duplicate = len(seen) == before
-                yield record, is_duplicate
+                yield record, config.filters.drop_duplicates and not seen.add(text_digest(record))
 
-    def words(item: tuple[SentencePair, bool]) -> WordPair | None:
+    def add(item: tuple[SentencePair, bool]) -> bool:
         record, is_duplicate = item
         reason = "duplicate" if is_duplicate else text_reject(record, config.filters)
         if reason is None:
             source, target = tokenizers[0](record.source_text), tokenizers[1](record.target_text)
             reason = length_reject(source, target, config.filters)
             if reason is None:
-                return source, target
+                corpus.append(source, target)
+                return True
         rejects[reason] += 1
-        return None
+        return False
 
-    return sample_by_hash(records(), config.aligner.training_pairs, config.seed, lambda item: item[0].id, words)
+    sample_by_hash(records(), config.aligner.training_pairs, config.seed, lambda item: item[0].id, add, corpus.keep)
+    return corpus
 
 
 # --- alignment ------------------------------------------------------------------------------------
@@ -195,11 +240,6 @@ def apply(config: AlignApplyConfig) -> None:
     """Writes a line of links for each line of the input, in blocks; says on the way how many and how fast."""
     if not config.model:
         raise ConfigError("No model. Train one with `polyspan-data align train`, then name it: --model FILE")
-    if not config.pair and not config.tokenized:
-        raise ConfigError(
-            "The text's languages are needed to find its words: --pair en-vi. "
-            "If white space separates them already: --tokenized"
-        )
     if config.min_score >= 1.0:
         raise ConfigError(f"--min-score {config.min_score}: expected less than 1; scores are probabilities.")
     if config.min_score >= 0.0 and config.symmetrize != "posterior":
@@ -208,15 +248,21 @@ def apply(config: AlignApplyConfig) -> None:
         raise ConfigError("Name either --source FILE and --target FILE, or one --input FILE with both sides on a line.")
     if config.source and config.source == config.target:
         raise ConfigError(f"--source and --target are the same, {config.source}: expected two line-aligned files.")
-    pair = language_pair(config.pair) if config.pair else LanguagePair("source", "target")
+    pair = language_pair(config.pair) if config.pair else None
+    threads = number_of_threads(config.threads)
+    if config.adapt:
+        check_read_twice(config)
     if config.output != "-":
         check_output("--output", config.output, config.overwrite)
-    tokenizers = tokenizers_of(pair, config.tokenized)
-    model = load_model(config.model)
+    model = AlignmentModel.load(config.model)
+    text = text_to_align(config, pair, model.text)
+    tokenizers = tokenizers_of(text)
     if config.min_score >= 0.0:
         model = replace(model, config=replace(model.config, min_score=config.min_score))
 
-    texts = read_two_files(config, pair) if config.source else read_one_file(config)
+    if config.adapt:
+        model = adapted(model, config, text, threads)
+    texts = read_texts(config, text.pair)
     bad: Counter[str] = Counter()
     with closing(texts), open_output(config.output) as stream:
         started = told = time.monotonic()
@@ -232,6 +278,49 @@ def apply(config: AlignApplyConfig) -> None:
     if bad:
         counts = ", ".join(f"{reason} {number:,}" for reason, number in sorted(bad.items()))
         logger.info("Lines that got no link because they are unfit: %s", counts)
+
+
+def text_to_align(config: AlignApplyConfig, pair: LanguagePair | None, trained: TrainingText | None) -> TrainingText:
+    """How words are found: as asked for, otherwise as in the text that the model was trained on."""
+    if trained is None:
+        if not pair and not config.tokenized:
+            raise ConfigError(
+                f"{config.model} does not say which languages it is for. They are needed to find the words: "
+                "--pair en-vi. If white space separates the words already: --tokenized"
+            )
+        return TrainingText.of(pair or LanguagePair("source", "target"), tokenized=config.tokenized)
+    tokenized = config.tokenized or (trained.tokenized and not pair)
+    text = TrainingText.of(pair or trained.pair, tokenized=tokenized)
+    check_text(text, trained, config.model)
+    return text
+
+
+def check_read_twice(config: AlignApplyConfig) -> None:
+    """`ConfigError` where what is read is gone then."""
+    for path in (config.source, config.target) if config.source else (config.input,):
+        if path == "-" or (not is_remote(path) and os.path.exists(path) and not os.path.isfile(path)):
+            raise ConfigError(f"--adapt reads the input twice, which {path} does not allow: expected a file.")
+
+
+def adapted(model: AlignmentModel, config: AlignApplyConfig, text: TrainingText, threads: int) -> AlignmentModel:
+    """The model after training on the input too. Memory: the sample, and what training takes."""
+    tokenizers = tokenizers_of(text)
+    sample = NumberedPairs()
+
+    def add(texts: tuple[str, str] | BadLine) -> bool:
+        if isinstance(texts, BadLine):
+            return False
+        source, target = tokenizers[0](texts[0]), tokenizers[1](texts[1])
+        lengths = len(source), len(target)
+        if min(lengths) == 0 or max(lengths) > model.config.max_words:
+            return False
+        sample.append(source, target)
+        return True
+
+    with closing(read_texts(config, text.pair)) as lines:
+        sample_by_hash(lines, model.config.training_pairs, 0, "\0".join, add, sample.keep)
+    logger.info("Adapting to %s sentence pairs", f"{len(sample):,}")
+    return train_model(sample, model.config, _tell_since(time.monotonic()), prior=model, threads=threads)
 
 
 def align_block(
@@ -251,14 +340,20 @@ def align_block(
             words = tokenizers[0](texts[0]), tokenizers[1](texts[1])
             bad.update(["too_long"] * (max(map(len, words)) > model.config.max_words))
         pairs.append(words)
+    threads = number_of_threads(config.threads)
     links: list[list[Link]]
     if config.symmetrize == "posterior":
-        links = model.align_batch(pairs)
+        links = model.align_batch(pairs, threads=threads)
     else:
-        links = align_symmetrized(model, pairs, config.symmetrize)
+        links = align_symmetrized(model, pairs, config.symmetrize, threads=threads)
     for (source, target), found in zip(pairs, links, strict=True):
         text = format_links(found, config.scores)
         yield f"{' '.join(source)} ||| {' '.join(target)} ||| {text}".rstrip(" ") if config.words else text
+
+
+def read_texts(config: AlignApplyConfig, pair: LanguagePair) -> Generator[tuple[str, str] | BadLine, None, None]:
+    """Both sides of each line of the input."""
+    return read_two_files(config, pair) if config.source else read_one_file(config)
 
 
 def read_two_files(config: AlignApplyConfig, pair: LanguagePair) -> Generator[tuple[str, str] | BadLine, None, None]:
@@ -312,12 +407,10 @@ def score_line(found: Agreement) -> str:
 # --- files and words ------------------------------------------------------------------------------
 
 
-def tokenizers_of(pair: LanguagePair, tokenized: bool) -> tuple[Tokenize, Tokenize]:
-    if tokenized:
+def tokenizers_of(text: TrainingText) -> tuple[Tokenize, Tokenize]:
+    if text.tokenized:
         return str.split, str.split
-    for lang in pair:
-        check_tokenizer(lang)
-    return _words_in(pair.source), _words_in(pair.target)
+    return _words_in(text.pair.source), _words_in(text.pair.target)
 
 
 def _words_in(lang: str) -> Tokenize:
@@ -325,11 +418,10 @@ def _words_in(lang: str) -> Tokenize:
     return lambda text: token_texts(text, tokenize(text))
 
 
-def load_model(path: str) -> AlignmentModel:
-    if not is_remote(path):
-        return AlignmentModel.load(path)
-    with open_raw(path) as stream:
-        return AlignmentModel.load(cast(BinaryIO, stream))
+def number_of_threads(wanted: int) -> int:
+    if wanted < 0:
+        raise ConfigError(f"--threads {wanted}: expected 1 or more, or 0 for as many as there are cores.")
+    return wanted or os.cpu_count() or 1
 
 
 def input_path(path: str) -> str:
@@ -373,6 +465,10 @@ def open_output(path: str) -> Iterator[BinaryIO]:
         except BaseException:
             Path(partial).unlink(missing_ok=True)
             raise
+
+
+def _tell_since(started: float) -> Callable[[str], None]:
+    return lambda line: logger.info("[%5.0f s] %s", _since(started), line)
 
 
 def _since(started: float) -> float:

@@ -12,6 +12,7 @@ from apache_beam.io.filesystems import FileSystems
 
 import schemas.clism
 from pipelines.aligner import AlignmentModel
+from pipelines.aligner.text import TrainingText, check_text
 from pipelines.arrow_sink import WriteDataset
 from pipelines.job import Job
 from pipelines.launch import (
@@ -27,6 +28,7 @@ from pipelines.launch import (
 from pipelines.recipes import ClismConfig
 from pipelines.steps.bitext import BitextFile, expand_bitext
 from pipelines.steps.entities import check_tagger, tagger_version
+from pipelines.steps.paths import path_of_each_pair
 from pipelines.steps.records import ConfigError, LanguagePair, language_pair
 from pipelines.steps.tokenize import check_tokenizer, tokenizer_version
 from pipelines.transforms import (
@@ -38,7 +40,6 @@ from pipelines.transforms import (
     TokenizeAndTag,
     TrainAligners,
 )
-from pipelines.work import open_file
 from schemas.counts import PairCounts
 from schemas.manifest import Manifest
 
@@ -120,18 +121,17 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
 
 
 def given_aligners(model: str, pairs: list[LanguagePair]) -> dict[str, tuple[str, AlignmentModel]]:
-    """Language pair → path and saved model; `{pair}` in the path stands for the language pair."""
-    if len(pairs) > 1 and "{pair}" not in model:
-        raise ConfigError(
-            f"--aligner.model {model}: one model cannot serve {len(pairs)} language pairs. Put {{pair}} into the path."
-        )
+    """Language pair → path and saved model; `{pair}` in the path stands for the language pair.
+
+    `ConfigError` for a model that was trained on another pair.
+    """
     found = {}
-    for pair in pairs:
-        path = model.replace("{pair}", str(pair))
+    for pair, path in path_of_each_pair("--aligner.model", model, pairs).items():
         if not FileSystems.exists(path):
             raise ConfigError(f"--aligner.model: no such file: {path}")
-        with open_file(path) as stream:
-            found[str(pair)] = path, AlignmentModel.load(stream)
+        found[str(pair)] = path, AlignmentModel.load(path)
+        if trained := found[str(pair)][1].text:
+            check_text(TrainingText.of(pair), trained, path)
     return found
 
 

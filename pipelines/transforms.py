@@ -15,7 +15,8 @@ from typing import Any
 import apache_beam as beam
 import pyarrow as pa
 
-from pipelines.aligner import AlignerConfig, AlignmentModel, train
+from pipelines.aligner import AlignerConfig, AlignmentModel, NumberedPairs, train
+from pipelines.aligner.text import TrainingText
 from pipelines.job import FILES, Job
 from pipelines.steps.bitext import BitextFile, excerpt, read_bitext
 from pipelines.steps.chunks import (
@@ -33,7 +34,7 @@ from pipelines.steps.masking import MaskingConfig, TokenizedPair, mask_mentions
 from pipelines.steps.records import EntityMention, SentencePair
 from pipelines.steps.sample import sample_by_hash
 from pipelines.steps.tokenize import token_texts, tokenizer_for
-from pipelines.work import WorkFolder, open_file, replace_file
+from pipelines.work import WorkFolder, replace_file
 from schemas.clism import ARROW_SCHEMA
 from schemas.counts import PairCounts
 from schemas.manifest import InputFile
@@ -199,23 +200,32 @@ def train_aligner(group: tuple[str, Iterable[Chunk]], job: Job, config: AlignerC
 
     def make() -> tuple[None, dict[str, Any]]:
         corpus = sample_for_training(chunks, job, config.training_pairs)
-        logger.info("%s: training the word aligner on %s sentence pairs", pair, f"{len(corpus):,}")
+        size = len(corpus)
+        logger.info("%s: training the word aligner on %s sentence pairs", pair, f"{size:,}")
         started = time.monotonic()
         # Nothing else of this language pair can run meanwhile, and the number of threads decides no byte.
-        model = train(corpus, config, threads=os.cpu_count() or 1)
+        model = train(corpus, config, lambda line: logger.info("%s: %s", pair, line), threads=os.cpu_count() or 1)
         logger.info("%s: trained in %.0f s", pair, time.monotonic() - started)
+        model = replace(model, text=TrainingText.of(chunks[0].language_pair))
         with replace_file(path) as stream:
             model.save(stream)
-        return None, {"training_pairs": len(corpus)}
+        return None, {"training_pairs": size}
 
     job.work.once(MODELS, pair, make)
     return pair, path
 
 
-def sample_for_training(chunks: list[Chunk], job: Job, size: int) -> list[tuple[list[str], list[str]]]:
+def sample_for_training(chunks: list[Chunk], job: Job, size: int) -> NumberedPairs:
     """The words of at most `size` sentence pairs, those that a hash of (seed, id) ranks first, in input order."""
     rows = (row for chunk in chunks for row in table_to_tokenized(job.work.table(TOKENIZED, chunk.key), chunk))
-    return sample_by_hash(rows, size, job.seed, lambda row: row.pair.id, _words)
+    corpus = NumberedPairs()
+
+    def add(row: TokenizedPair) -> bool:
+        corpus.append(*_words(row))
+        return True
+
+    sample_by_hash(rows, size, job.seed, lambda row: row.pair.id, add, corpus.keep)
+    return corpus
 
 
 def _words(row: TokenizedPair) -> tuple[list[str], list[str]]:
@@ -276,8 +286,7 @@ def align_and_mask(
 @functools.lru_cache(maxsize=2)
 def load_aligner(path: str, min_link_score: float) -> AlignmentModel:
     """A saved model that keeps the links which this job asks for, whatever it was trained to keep."""
-    with open_file(path) as stream:
-        model = AlignmentModel.load(stream)
+    model = AlignmentModel.load(path)
     return replace(model, config=replace(model.config, min_score=min_link_score))
 
 

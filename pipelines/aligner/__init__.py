@@ -7,6 +7,7 @@
       → posteriors of an HMM in each direction, reweighted by fertility
       → their product: counts for the next pass (training); their mean: the score of a link (model)
 
+Training may start from an older model's counts (prior): so a model learns more, or adapts to the text that it aligns.
 The arithmetic is in C++ (native/). `pipelines.aligner.reference` is the same in NumPy: slower, for reading, and the
 tests' oracle. Both give the same model and the same links.
 """
@@ -20,6 +21,7 @@ except ImportError as error:
     ) from error
 from pipelines.aligner.config import AlignerConfig
 from pipelines.aligner.model import AlignmentModel
+from pipelines.aligner.numbered import NumberedPairs
 from pipelines.aligner.training import train
 
-__all__ = ["AlignerConfig", "AlignmentModel", "train"]
+__all__ = ["AlignerConfig", "AlignmentModel", "NumberedPairs", "train"]

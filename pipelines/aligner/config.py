@@ -36,6 +36,8 @@ class AlignerConfig:
     """Added to the count of every jump width."""
     fertility_smoothing: float = 10.0
     """Weight, in counts, of all words' fertilities in the fertilities of one word."""
+    prior_weight: float = 1.0
+    """Weight of the counts of an older model, where training starts from one: 1 as if its corpus were read again."""
 
     def __post_init__(self) -> None:
         for name in ("min_score", "empty_probability", "identical"):
@@ -47,3 +49,5 @@ class AlignerConfig:
         for name in ("backoff", "jump_smoothing", "fertility_smoothing"):
             if not getattr(self, name) > 0.0:
                 raise ConfigError(f"--aligner.{name.replace('_', '-')} {getattr(self, name)}: expected more than 0.")
+        if not 0.0 < self.prior_weight <= 1000.0:
+            raise ConfigError(f"--aligner.prior-weight {self.prior_weight}: expected more than 0, at most 1000.")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import gc
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from pipelines.aligner import _native, model_file
 from pipelines.aligner.config import AlignerConfig
+from pipelines.aligner.text import TrainingText
 from pipelines.aligner.words import Encoder, Vocabulary
 from pipelines.steps.records import InputError, Link
 
@@ -43,27 +46,64 @@ class Parameters:
 
     def tables(self, *, by_stem: bool = False) -> _native.Model:
         """These parameters as the compiled part looks them up. `ValueError` if they do not fit together."""
-        return _native.Model(
-            stem_of_word=self.vocabulary.stem_of_word_W,
+        fertilities = self.fertilities if self.fertilities.size else None
+        return _native.Model(self._arrays(by_stem), jumps=self.jump_weights, fertilities=fertilities)
+
+    def model(self, config: AlignerConfig) -> AlignmentModel:
+        arrays = self._arrays(False) | {"jumps": self.jump_weights, "fertilities": self.fertilities}
+        return AlignmentModel(Tables(self.vocabulary, arrays), config)
+
+    def _arrays(self, by_stem: bool) -> dict[str, NDArray[Any]]:
+        return _native.tables(
+            stem_of_word=self.vocabulary.stem_of_word,
             stems=len(self.vocabulary.stems),
             source_frequency=self.source_frequency_W,
             target_frequency=self.target_frequency_W,
             keys=self.keys_K,
             counts=self.counts_K,
             by_stem=by_stem,
-            jumps=self.jump_weights,
-            fertilities=self.fertilities if self.fertilities.size else None,
         )
 
     def without_counts(self) -> Parameters:
         return replace(self, keys_K=NO_COUNTS, counts_K=NO_COUNTS)
 
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """What links are looked up in, as the file holds it. `ValueError` at the first use if it contradicts itself."""
+
+    vocabulary: Vocabulary
+    arrays: Mapping[str, NDArray[Any]]  # of `_TABLE_TYPES`
+
     @cached_property
-    def word_tables(self) -> _native.Model:
-        return self.tables()
+    def native(self) -> _native.Model:
+        arrays = dict(self.arrays)
+        native = _native.Model(arrays, jumps=arrays["jumps"], fertilities=arrays["fertilities"])
+        if (native.words, native.stems) != (len(self.vocabulary.words), len(self.vocabulary.stems)):
+            raise ValueError("expected tables of the vocabulary's own words")
+        return native
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "word_tables"}  # made again
+        return {name: value for name, value in self.__dict__.items() if name != "native"}  # made again
+
+    def parameters(self) -> Parameters:
+        """Those that these tables were made of."""
+        arrays, words = self.arrays, len(self.vocabulary.words)
+        buckets_W = np.diff(arrays["word_starts"])
+        source_N = np.append(np.full(4, -1), np.repeat(np.arange(words), 4 * buckets_W))
+        used_N = arrays["word_targets"] != _native.EMPTY
+        keys_K = (source_N[used_N] << 32) + arrays["word_targets"][used_N].astype(np.int64)
+        order_K = np.argsort(keys_K)
+        counts_K = np.rint(arrays["word_counts"][used_N] * _native.ONE).astype(np.int64)
+        return Parameters(
+            self.vocabulary,
+            arrays["source_word_frequency"][:-1].astype(np.int64),
+            arrays["target_word_frequency"][:-1].astype(np.int64),
+            keys_K[order_K],
+            counts_K[order_K],
+            arrays["jumps"],
+            arrays["fertilities"],
+        )
 
 
 def native_settings(config: AlignerConfig) -> _native.Settings:
@@ -84,8 +124,10 @@ class AlignmentModel:
     [Link(source=0, target=0, score=0.98), …]
     """
 
-    parameters: Parameters
+    tables: Tables
     config: AlignerConfig
+    text: TrainingText | None = None
+    """What it was trained on, if that is known."""
 
     def align(self, source_words: Words, target_words: Words) -> list[Link]:
         """The links, by source and target word; none for an empty side, or for one of more than `max_words`."""
@@ -93,7 +135,7 @@ class AlignmentModel:
 
     def align_batch(self, pairs: Sequence[tuple[Words, Words]], *, threads: int = 1) -> list[list[Link]]:
         """`align` of each pair, faster: give it a thousand or more at once."""
-        found = self.parameters.word_tables.align(
+        found = self.tables.native.align(
             self._encoded(pairs),
             native_settings(self.config),
             min_score=self.config.min_score,
@@ -110,14 +152,14 @@ class AlignmentModel:
         A word has the first of several such partners, and none unless that is more probable than to have none. Scores
         and the pairs without links are those of `align`. Links are by the word whose partner they give.
         """
-        found = self.parameters.word_tables.align_directed(
+        found = self.tables.native.align_directed(
             self._encoded(pairs), native_settings(self.config), max_words=self.config.max_words, threads=threads
         )
         lists = _link_lists(*found)
         return list(zip(lists[::2], lists[1::2], strict=True))
 
     def _encoded(self, pairs: Sequence[tuple[Words, Words]]) -> _native.Corpus:
-        encoder = Encoder(self.parameters.vocabulary)
+        encoder = Encoder(self.tables.vocabulary)
         numbers, offsets = [], []
         for side in range(2):
             words = [pair[side] for pair in pairs]
@@ -128,79 +170,100 @@ class AlignmentModel:
             source_offsets=offsets[0],
             target_words=numbers[1],
             target_offsets=offsets[1],
-            stem_of_word=encoder.stem_of_word().astype(np.int32),
+            stem_of_word=encoder.stem_of_word(),
         )
 
     def save(self, file: str | BinaryIO) -> None:
-        """Writes to a path or a binary file object. The same model always gives the same bytes."""
+        """Writes to a path or a binary file object. The same model always gives the same bytes.
+
+        A file that stands under the path is replaced, not written over: a process may be aligning with it.
+        """
         if isinstance(file, str):
-            with open(file, "wb") as stream:
+            partial = f"{file}.partial"
+            with open(partial, "wb") as stream:
                 self.save(stream)
+            os.replace(partial, file)
         else:
-            model_file.write(file, self._arrays(), self._settings())
+            model_file.write(file, self._content())
 
     @classmethod
     def load(cls, file: str | BinaryIO) -> AlignmentModel:
-        """Reads what `save` wrote, with the configuration of then. `InputError` if that is not what the file holds."""
+        """What `save` wrote, from a path, also of a remote file system, or a binary file object. `InputError` if that
+        is not what the file holds.
+
+        A local file is mapped into memory, which all processes that load it share. Whoever renews it meanwhile must
+        replace it, as `save` does, not write into it.
+        """
         if isinstance(file, str):
-            try:
-                with open(file, "rb") as stream:
-                    return cls.load(stream)
-            except OSError as error:
-                raise InputError(f"{file}: the aligner's model cannot be read: {error.strerror}.") from None
-        arrays, settings = model_file.read(file, _ARRAY_TYPES)
-        words = json.loads(arrays["words"].tobytes().decode("utf-8", "surrogatepass"))
-        parameters = Parameters(
-            Vocabulary(words),
-            arrays["source_frequency"],
-            arrays["target_frequency"],
-            arrays["pairs"],
-            arrays["counts"],
-            arrays["jumps"],
-            arrays["fertilities"],
-        )
+            where, data = file, model_file.read(file)
+        else:
+            where, data = str(getattr(file, "name", "the aligner's model")), file.read()
+        arrays, about = model_file.decode(data, where, _VOCABULARY_TYPES | _TABLE_TYPES)
         try:
-            _ = parameters.word_tables  # kept
-        except ValueError as error:
-            where = getattr(file, "name", "the aligner's model")
+            vocabulary = Vocabulary.of_arrays(*(arrays[name] for name in _VOCABULARY_TYPES))
+            tables = Tables(vocabulary, {name: arrays[name] for name in _TABLE_TYPES})
+            _ = tables.native  # kept
+            text = TrainingText.from_json(about["text"]) if about["text"] else None
+            return cls(tables, AlignerConfig(**about["config"]), text)
+        except (ValueError, TypeError, KeyError) as error:
             raise InputError(f"{where}: the aligner's model contradicts itself: {error}. Train it again.") from None
-        return cls(parameters, AlignerConfig(**settings))
+
+    @property
+    def parameters(self) -> Parameters:
+        """What training estimated: for reading, at some cost."""
+        return self.tables.parameters()
 
     def fingerprint(self) -> str:
-        """Thirty-two hexadecimal digits that change with anything that decides a link."""
-        return model_file.checksum(self._arrays(), self._settings())
+        """Thirty-two hexadecimal digits that change with anything that decides a link, or how words are found: those
+        that stand on the second line of the model's file."""
+        return model_file.checksum(self._content())
 
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        learnt = self.parameters
-        words = json.dumps(learnt.vocabulary.words, ensure_ascii=False).encode("utf-8", "surrogatepass")
-        return {
-            "words": np.frombuffer(words, np.uint8),
-            "source_frequency": learnt.source_frequency_W,
-            "target_frequency": learnt.target_frequency_W,
-            "pairs": learnt.keys_K,
-            "counts": learnt.counts_K,
-            "jumps": learnt.jump_weights,
-            "fertilities": learnt.fertilities,
-        }
-
-    def _settings(self) -> dict[str, Any]:
-        return asdict(replace(self.config, model=""))
+    def _content(self) -> model_file.Content:
+        vocabulary = self.tables.vocabulary
+        arrays = dict(zip(_VOCABULARY_TYPES, vocabulary.arrays, strict=True))
+        arrays |= {name: self.tables.arrays[name] for name in _TABLE_TYPES}
+        config = asdict(replace(self.config, model=""))
+        return model_file.Content(arrays, {"config": config, "text": self.text.to_json() if self.text else None})
 
 
 def _link_lists(
     counts: Ints, source: NDArray[np.int32], target: NDArray[np.int32], scores: NDArray[np.float64]
 ) -> list[list[Link]]:
-    links = list(map(Link, source.tolist(), target.tolist(), scores.tolist()))
     ends = np.cumsum(counts).tolist()
-    return [links[end - count : end] for count, end in zip(counts.tolist(), ends, strict=True)]
+    with _no_garbage_search():
+        links = list(map(Link, source.tolist(), target.tolist(), scores.tolist()))
+        return [links[end - count : end] for count, end in zip(counts.tolist(), ends, strict=True)]
 
 
-_ARRAY_TYPES = {
-    "words": "|u1",
-    "source_frequency": "<i8",
-    "target_frequency": "<i8",
-    "pairs": "<i8",
-    "counts": "<i8",
+@contextmanager
+def _no_garbage_search() -> Iterator[None]:
+    """While tens of thousands of objects are made, none of which is garbage, Python would search all of the process's
+    objects for some, which takes up to as long as to align."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+_VOCABULARY_TYPES = {"words": "|u1", "word_offsets": "<i8", "stem_of_word": "<i4"}
+_TABLE_TYPES = {
+    "source_word_frequency": "<f8",  # (W + 1), and so on: one for each word (stem), and for those that are not known
+    "source_stem_frequency": "<f8",
+    "source_word_links": "<f8",
+    "source_stem_links": "<f8",
+    "target_word_frequency": "<f8",
+    "target_stem_frequency": "<f8",
+    "target_word_links": "<f8",
+    "target_stem_links": "<f8",
+    "word_starts": "<i8",  # a hash table for each source word: native/tables.hpp
+    "word_targets": "<u4",
+    "word_counts": "<f8",
+    "stem_starts": "<i8",
+    "stem_targets": "<u4",
+    "stem_counts": "<f8",
     "jumps": "<f8",
     "fertilities": "<f4",
 }

@@ -85,12 +85,12 @@ SYMMETRIZATIONS: dict[str, Callable[[Collection[tuple[int, int]], Collection[tup
 
 
 def align_symmetrized(
-    model: AlignmentModel, pairs: Sequence[tuple[Words, Words]], symmetrization: str
+    model: AlignmentModel, pairs: Sequence[tuple[Words, Words]], symmetrization: str, *, threads: int = 1
 ) -> list[list[Link]]:
     """`model.align_batch` by another rule than its threshold; scores are the same."""
     rule = SYMMETRIZATIONS[symmetrization]
     found = []
-    for forward, backward in model.directed_links(pairs):
+    for forward, backward in model.directed_links(pairs, threads=threads):
         score = {(link.source, link.target): link.score for link in (*forward, *backward)}
         both = [{(link.source, link.target) for link in links} for links in (forward, backward)]
         found.append([Link(*link, score[link]) for link in sorted(rule(*both))])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
@@ -11,25 +10,43 @@ import numpy as np
 from pipelines.aligner import _native
 from pipelines.aligner.config import AlignerConfig
 from pipelines.aligner.estimates import smoothed_fertilities, smoothed_jumps
-from pipelines.aligner.model import AlignmentModel, Parameters, native_settings
-from pipelines.aligner.words import Encoder, Vocabulary
+from pipelines.aligner.model import AlignmentModel, native_settings
+from pipelines.aligner.numbered import NumberedPairs
+from pipelines.aligner.prior import Counts, prior_of
 
 
 def train(
-    pairs: Iterable[tuple[Sequence[str], Sequence[str]]],
+    pairs: Iterable[tuple[Sequence[str], Sequence[str]]] | NumberedPairs,
     config: AlignerConfig,
     progress: Callable[[str], None] | None = None,
     *,
+    prior: AlignmentModel | None = None,
     threads: int = 1,
 ) -> AlignmentModel:
     """Learns from sentence pairs, given as words. Neither their order nor the machine nor `threads` changes a byte of
     the model.
 
-    `pairs` is read once, and kept as four bytes a word. Pairs with an empty side, or with more than `max_words` words
-    on one, are left out. A model of no pairs links by position. `progress` is called with a line of text after every
-    pass.
+    With an older model as `prior`, the new one has its words too, and its counts, times `prior_weight`, added to those
+    of `pairs`, which should not be what it learnt from. This is also how a model adapts to text that it is to align:
+    `train(pairs, model.config, prior=model).align_batch(pairs)` makes fewer errors than `model.align_batch(pairs)`
+    where the text has words that the model does not know.
+
+    `pairs` is read once, and kept as four bytes a word; `NumberedPairs` are used up. Pairs with an empty side, or with
+    more than `max_words` words on one, are left out. A model of no pairs links by position. `progress` is called with a
+    line of text after every pass.
     """
-    corpus, parameters = _numbered(pairs, config.max_words)
+    if not isinstance(pairs, NumberedPairs):
+        pairs = NumberedPairs(pairs)
+    corpus, parameters = pairs.take(config.max_words, prior.tables.vocabulary.words if prior else ())
+    words = int(parameters.source_frequency_W.sum()), int(parameters.target_frequency_W.sum())
+    older = prior_of(prior, parameters.vocabulary, config.prior_weight)
+    parameters = replace(
+        parameters,
+        source_frequency_W=parameters.source_frequency_W + older.source_frequency_W,
+        target_frequency_W=parameters.target_frequency_W + older.target_frequency_W,
+        keys_K=older.stem_links.keys_K,
+        counts_K=older.stem_links.counts_K,
+    )
     settings = native_settings(config)
     first_tables = None
     passes = config.initial_passes + config.hmm_passes
@@ -41,48 +58,44 @@ def train(
         keep = agree or number > 0
         tables = parameters.tables(by_stem=is_initial)
         parameters = parameters.without_counts()  # the tables hold them now: this bounds the memory
-        keys_K, counts_K, jump_counts, fertility_counts = corpus.expect(
+        keys_K, counts_K, jump_counts, fertility_counts, log_likelihood = corpus.expect(
             tables, settings, hmm=not is_initial, agree=agree, keep=keep, before=first_tables, threads=threads
         )
         first_tables = None if keep else tables
         del tables
         if progress:
-            links = int(counts_K.sum()) / _native.ONE / max(1, int(parameters.source_frequency_W.sum()))
-            progress(f"pass {number + 1} of {passes} ({'Model 2' if is_initial else 'HMM'}): {links:.3f} links a word")
+            links = int(counts_K.sum()) / _native.ONE
+            progress(pass_line(number, passes, is_initial, log_likelihood, links, *words))
+        keys_K, counts_K = Counts(keys_K, counts_K).plus(older.links if agree else older.stem_links)
         if not is_initial:
-            jump_weights = smoothed_jumps(jump_counts, config.jump_smoothing)
+            jump_weights = smoothed_jumps(jump_counts + older.jumps, config.jump_smoothing)
             fertilities = [
-                smoothed_fertilities(counts / _native.ONE, config.fertility_smoothing) for counts in fertility_counts
+                smoothed_fertilities(counts_WF / _native.ONE + older_WF, config.fertility_smoothing)
+                for counts_WF, older_WF in zip(fertility_counts, older.fertilities_WF, strict=True)
             ]
             parameters = replace(parameters, jump_weights=jump_weights, fertilities=np.stack(fertilities))
         parameters = replace(parameters, keys_K=keys_K, counts_K=counts_K)
         del keys_K, counts_K, fertility_counts
-    return AlignmentModel(parameters, config)
+    return parameters.model(config)
 
 
-def _numbered(
-    pairs: Iterable[tuple[Sequence[str], Sequence[str]]], max_words: int
-) -> tuple[_native.Corpus, Parameters]:
-    """The corpus as numbers, and parameters that know its words and no more."""
-    encoder = Encoder(Vocabulary([]))  # numbers words in the order of their appearance
-    words, offsets = (array("i"), array("i")), (array("q", [0]), array("q", [0]))
-    for pair in pairs:
-        if min(map(len, pair)) > 0 and max(map(len, pair)) <= max_words:
-            for side in range(2):
-                words[side].extend(map(encoder.__getitem__, pair[side]))
-                offsets[side].append(len(words[side]))
-    vocabulary = Vocabulary(encoder.new_words)
-    number_of_new = np.array([vocabulary.number(word) for word in encoder.new_words], np.int32)
-    del encoder
-    source_words, target_words = (number_of_new[np.frombuffer(side, np.int32)] for side in words)
-    corpus = _native.Corpus(
-        source_words=source_words,
-        source_offsets=np.frombuffer(offsets[0], np.int64),
-        target_words=target_words,
-        target_offsets=np.frombuffer(offsets[1], np.int64),
-        stem_of_word=vocabulary.stem_of_word_W.astype(np.int32),
+def pass_line(
+    number: int,
+    passes: int,
+    is_initial: bool,
+    log_likelihood: float,
+    links: float,
+    source_words: int,
+    target_words: int,
+) -> str:
+    """What is told of a pass: how well the model predicted each side from the other before it, natural logarithm, each
+    word left out of the counts that predict it; and how many links it found.
+
+    >>> pass_line(2, 6, False, -1000.0, 50.0, 100, 110)
+    'pass 3 of 6 (HMM): log-likelihood -4.7619 a word, 0.500 links a source word'
+    """
+    return (
+        f"pass {number + 1} of {passes} ({'Model 2' if is_initial else 'HMM'}): log-likelihood "
+        f"{log_likelihood / max(1, source_words + target_words):.4f} a word, "
+        f"{links / max(1, source_words):.3f} links a source word"
     )
-    source_frequency_W, target_frequency_W = (
-        np.bincount(side, minlength=len(vocabulary.words)) for side in (source_words, target_words)
-    )
-    return corpus, Parameters(vocabulary, source_frequency_W, target_frequency_W)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+from pipelines.aligner import _native
 
 STEM_CHARS = 4
 _UNWRITTEN = dict.fromkeys([0x0640, 0x0670, *range(0x064B, 0x0653)])  # Arabic tatweel and vowel signs
@@ -36,25 +40,90 @@ class Vocabulary:
 
     W words have the numbers 0..W-1 and S stems 0..S-1. Words and stems that are not in the vocabulary get numbers from
     W and S on, which hold for one call of `encode`; tables by word or stem have one last row for all of them.
+
+    Three arrays hold it, as they lie in a model's file: the words as UTF-8, which sorts as code points do, one after
+    another; where each begins, and the last one ends (W + 1); the stem number of each (W).
     """
 
     def __init__(self, words: Iterable[str]) -> None:
-        self.words = sorted(set(words))
-        self.stems = sorted({stem(word) for word in self.words})
-        self._word_numbers = {word: number for number, word in enumerate(self.words)}
-        self._stem_numbers = {prefix: number for number, prefix in enumerate(self.stems)}
-        self.stem_of_word_W = np.array([self._stem_numbers[stem(word)] for word in self.words], np.int64)
+        encoded, ends, stem_numbers = [], [0], []
+        last, number = None, -1
+        for word in sorted(set(words)):
+            encoded.append(_utf8(word))
+            ends.append(ends[-1] + len(encoded[-1]))
+            if stem(word) != last:
+                last, number = stem(word), number + 1
+            stem_numbers.append(number)
+        text = np.frombuffer(b"".join(encoded), np.uint8)
+        self._hold(text, np.array(ends, np.int64), np.array(stem_numbers, np.int32))
+
+    @classmethod
+    def of_arrays(
+        cls, text: NDArray[np.uint8], offsets: NDArray[np.int64], stem_of_word: NDArray[np.int32]
+    ) -> Vocabulary:
+        """The vocabulary that has these arrays. `ValueError` if they do not fit together."""
+        made = cls.__new__(cls)
+        made._hold(text, offsets, stem_of_word)
+        return made
+
+    def _hold(self, *arrays: NDArray[Any]) -> None:
+        self.arrays = text, offsets, self.stem_of_word = arrays
+        self._native = _native.Words(*arrays)
+        self.words = _Words(text, offsets)
+        self.stems = range(self._native.stems)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Vocabulary.of_arrays, self.arrays
+
+    @property
+    def stem_of_word_W(self) -> NDArray[np.int64]:
+        """The stem number of every word, wide enough to make keys of."""
+        return self.stem_of_word.astype(np.int64)
 
     def number(self, normalised_word: str) -> int | None:
-        return self._word_numbers.get(normalised_word)
+        found = self._native.find(_utf8(normalised_word))
+        return None if found < 0 else found
 
     def stem_number(self, prefix: str) -> int | None:
-        return self._stem_numbers.get(prefix)
+        # Words of one stem stand together; a word of fewer characters is a stem of its own.
+        found = self._native.find(_utf8(prefix), prefix=len(prefix) == STEM_CHARS)
+        return None if found < 0 else int(self.stem_of_word[found])
 
     def encode(self, sentences: Iterable[Sequence[str]]) -> tuple[list[list[int]], NDArray[np.int64]]:
         """The numbers of each sentence's words, and the stem number of every word number, new ones included."""
         encoder = Encoder(self)
-        return [[*map(encoder.__getitem__, sentence)] for sentence in sentences], encoder.stem_of_word()
+        numbers = [[*map(encoder.__getitem__, sentence)] for sentence in sentences]
+        return numbers, encoder.stem_of_word().astype(np.int64)
+
+
+class _Words(Sequence[str]):
+    """The words of a vocabulary, made as they are asked for."""
+
+    def __init__(self, text: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+        self._text, self._offsets = text, offsets
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __iter__(self) -> Iterator[str]:
+        text = self._text.tobytes()
+        for start, end in pairwise(self._offsets.tolist()):
+            yield text[start:end].decode("utf-8", "surrogatepass")
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = range(len(self))[index]
+        start, end = self._offsets[number : number + 2]
+        return self._text[start:end].tobytes().decode("utf-8", "surrogatepass")
+
+
+def _utf8(word: str) -> bytes:
+    return word.encode("utf-8", "surrogatepass")
 
 
 class Encoder(dict[str, int]):
@@ -72,7 +141,7 @@ class Encoder(dict[str, int]):
         self[word] = number
         return number
 
-    def stem_of_word(self) -> NDArray[np.int64]:
+    def stem_of_word(self) -> NDArray[np.int32]:
         """The stem number of every word number, new ones included."""
         new_stems: dict[str, int] = {}
         stem_of_new = []
@@ -81,4 +150,6 @@ class Encoder(dict[str, int]):
             if number is None:
                 number = len(self.vocabulary.stems) + new_stems.setdefault(prefix, len(new_stems))
             stem_of_new.append(number)
-        return np.append(self.vocabulary.stem_of_word_W, np.array(stem_of_new, np.int64))
+        if not stem_of_new:
+            return self.vocabulary.stem_of_word
+        return np.append(self.vocabulary.stem_of_word, np.array(stem_of_new, np.int32))

@@ -7,10 +7,10 @@ import glob
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from pipelines.steps.records import ConfigError
+from pipelines.steps.records import ConfigError, LanguagePair
 
 _WILDCARD = re.compile(r"\*+|\?|\[[^]]+\]")
 _NAMES_COMPARED = 10_000
@@ -64,6 +64,19 @@ def distinct_names(paths: Iterable[str]) -> dict[str, str]:
             depth += 1
         names.update({"/".join(parts): "/".join(parts[-depth:]) for parts in group})
     return names
+
+
+def path_of_each_pair(option: str, path: str, pairs: Sequence[LanguagePair]) -> dict[LanguagePair, str]:
+    """The aligner's model of each language pair: `{pair}` in the path stands for it. `ConfigError` where all share one.
+
+    >>> path_of_each_pair("--model", "{pair}.model", [LanguagePair("en", "vi"), LanguagePair("en", "hi")])
+    {LanguagePair('en', 'vi'): 'en-vi.model', LanguagePair('en', 'hi'): 'en-hi.model'}
+    """
+    if len(pairs) > 1 and "{pair}" not in path:
+        raise ConfigError(
+            f"{option} {path}: one model cannot serve {len(pairs)} language pairs. Put {{pair}} into the path."
+        )
+    return {pair: path.replace("{pair}", str(pair)) for pair in pairs}
 
 
 def _list(pattern: str) -> list[str]:

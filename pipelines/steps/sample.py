@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import heapq
+from array import array
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 Record = TypeVar("Record")
-Kept = TypeVar("Kept")
 
 
 def sample_by_hash(
@@ -16,22 +18,33 @@ def sample_by_hash(
     size: int,
     seed: int,
     identity: Callable[[Record], str],
-    make: Callable[[Record], Kept | None],
-) -> list[Kept]:
-    """What `make` makes of the `size` records whose hash of (seed, identity) comes first, in the records' order.
+    add: Callable[[Record], bool],
+    keep: Callable[[NDArray[np.int64]], None],
+) -> None:
+    """Has the `size` records stored whose hash of (seed, identity) comes first, in the records' order.
 
-    A record of which it makes None is none to choose from; `size` is 1 or more. `make` is called only where the
-    hash comes before those of `size` others, and no more than `size` results are kept at a time.
+    `add` stores a record behind those stored before, or returns False: it is none to choose from. `keep` drops all
+    that are stored but the given rows, which ascend. `size` is 1 or more. `add` is called only while the hash may be
+    among the first; at no time is more stored than the sample and a quarter.
     """
-    kept: list[tuple[int, int, Kept]] = []  # a heap, the last of the sample on top: (-hash, -position, result)
-    for position, record in enumerate(records):
-        rank = (-_hash(seed, identity(record)), -position)
-        if len(kept) == size and rank < kept[0][:2]:
-            continue
-        result = make(record)
-        if result is not None:
-            (heapq.heappush if len(kept) < size else heapq.heapreplace)(kept, (*rank, result))
-    return [result for _, _, result in sorted(kept, key=lambda item: -item[1])]
+    hashes = array("Q")  # of what is stored
+    bound = 1 << 64  # whatever hashes to this or more is behind `size` others
+
+    def shrink() -> int:
+        rows = np.sort(np.argsort(np.frombuffer(hashes, np.uint64), kind="stable")[:size])  # of equal ones the first
+        kept = np.frombuffer(hashes, np.uint64)[rows]
+        hashes[:] = array("Q", kept.tobytes())
+        keep(rows)
+        return int(kept.max())
+
+    for record in records:
+        hash_ = _hash(seed, identity(record))
+        if hash_ < bound and add(record):
+            hashes.append(hash_)
+            if len(hashes) > size + size // 4:
+                bound = shrink()
+    if len(hashes) > size:
+        shrink()
 
 
 def _hash(seed: int, identity: str) -> int:

@@ -152,7 +152,7 @@ def drop_prefixed_links(text: str, site: Site) -> str:
 
     Links with a prefix that the wiki does not know are titles with a colon, and stay.
     """
-    pieces = []
+    pieces: list[str] = []
     position = 0
     ends: dict[int, int] | None = None
     for match in _PREFIXED.finditer(text):

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from apache_beam.io.localfilesystem import LocalFileSystem
 from pipelines import cli
 from pipelines.clism import run
 from pipelines.recipes import CLISM
-from pipelines.steps.records import ConfigError, InputError
+from pipelines.steps.records import ConfigError, InputError, LanguagePair
 from schemas import manifest as manifests
 from schemas.clism import problems
 from schemas.shards import read_examples
@@ -143,12 +144,15 @@ def test_formats_agree(dataset, tmp_path):
     assert results[0] == results[1] == results[2]
 
 
-def test_many_pairs_in_one_run(tmp_path):
+def test_many_pairs_in_one_run(tmp_path, caplog):
+    caplog.set_level("INFO")
     manifest = run(replace(config(tmp_path / "many"), pair=("en-ar", "en-hi", "en-vi", "en-ar")))  # one twice
     assert sorted(manifest.counts) == ["en-ar", "en-hi", "en-vi"]
     by_pair = {name: counts.examples for name, counts in manifest.counts.items()}
     langs = [example.target_lang for example in read_examples(tmp_path / "many")]
     assert {f"en-{lang}": langs.count(lang) for lang in set(langs)} == by_pair
+    told = re.findall(r"(en-..): pass \d of 6 .* log-likelihood -\d", caplog.text)
+    assert sorted(told) == sorted(6 * list(by_pair))
 
 
 def test_duplicates_are_found_across_corpora_and_the_first_stays(tmp_path):
@@ -237,6 +241,7 @@ def test_a_dataset_is_never_overwritten_unasked(dataset, tmp_path):
 
 def test_a_saved_aligner_is_used_instead_of_training_one(tmp_path):
     from pipelines.aligner import AlignmentModel, train
+    from pipelines.aligner.text import TrainingText
 
     model = train([(["Hanoi"], ["Hà_Nội"])] * 20, CLISM.aligner)
     assert isinstance(model, AlignmentModel)
@@ -246,6 +251,9 @@ def test_a_saved_aligner_is_used_instead_of_training_one(tmp_path):
     with_model = run(config(tmp_path / "out", aligner=aligner))
     assert with_model.versions["en-vi.aligner"] == model.fingerprint()
     assert with_model.counts["en-vi"].questions != run(config(tmp_path / "own")).counts["en-vi"].questions
+    replace(model, text=TrainingText.of(LanguagePair("en", "ar"))).save(str(tmp_path / "en-vi.model"))
+    with pytest.raises(ConfigError, match=r"--pair en-vi: .*en-vi\.model was trained on en-ar"):
+        run(config(tmp_path / "other", aligner=aligner))
     with pytest.raises(ConfigError, match="one model cannot serve"):
         run(
             replace(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import subprocess
 import sys
 import tracemalloc
@@ -16,9 +17,13 @@ import pytest
 from pipelines import align, cli
 from pipelines.align import AlignApplyConfig, AlignTrainConfig, apply, train
 from pipelines.aligner import AlignerConfig, AlignmentModel
+from pipelines.aligner import train as train_model
+from pipelines.aligner.text import TrainingText
 from pipelines.clism import run
+from pipelines.launch import close_output
 from pipelines.recipes import CLISM
-from pipelines.steps.records import InputError
+from pipelines.steps.links import format_links
+from pipelines.steps.records import InputError, LanguagePair
 from schemas import manifest as manifests
 
 SAMPLE = str(package_files("pipelines") / "sample" / "sample.tsv")
@@ -37,8 +42,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def nameless(folder: Path) -> str:
+    """The path of the same model without its languages, as a library's caller saves it."""
+    path = f"{folder}/nameless.model"
+    replace(AlignmentModel.load(f"{folder}/m.model"), text=None).save(path)
+    return path
+
+
 def training(folder: Path, **changes: object) -> AlignTrainConfig:
-    config = AlignTrainConfig(bitext=(f"{folder}/text.en,{folder}/text.vi",), pair="en-vi", tokenized=True)
+    config = AlignTrainConfig(bitext=(f"{folder}/text.en,{folder}/text.vi",), pair=("en-vi",), tokenized=True)
     return replace(config, **changes)
 
 
@@ -62,11 +75,18 @@ def command(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[
 # --- train ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_trained_model_makes_the_dataset_that_the_job_makes_with_its_own(tmp_path: Path) -> None:
+def test_the_model_and_the_dataset_that_it_makes_are_those_of_the_job_that_trains_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     aligner = AlignerConfig(training_pairs=150)  # so that both draw a sample
     config = replace(CLISM, bitext=(SAMPLE,), pair=("en-vi",), aligner=aligner, seed=3)
-    train(AlignTrainConfig((SAMPLE,), "en-vi", f"{tmp_path}/m.model", aligner=aligner, seed=3))
-    run(replace(config, output=f"{tmp_path}/own"))
+    train(AlignTrainConfig((SAMPLE,), ("en-vi",), f"{tmp_path}/m.model", aligner=aligner, seed=3))
+    with monkeypatch.context() as patched:
+        patched.setattr("pipelines.clism.close_output", lambda folder: None)  # which deletes the job's model
+        run(replace(config, output=f"{tmp_path}/own"))
+    (model,) = (tmp_path / "own").rglob("en-vi.model")
+    assert model.read_bytes() == (tmp_path / "m.model").read_bytes()
+    close_output(f"{tmp_path}/own")
     given = replace(aligner, model=f"{tmp_path}/m.model")
     run(replace(config, output=f"{tmp_path}/given", aligner=given))
     own, other = (manifests.load(tmp_path / name) for name in ("own", "given"))
@@ -90,9 +110,60 @@ def test_repeated_pairs_and_pairs_without_words_do_not_train(folder: Path, tmp_p
     assert len(corpus) == 5 and rejects == {"duplicate": 15}
     (tmp_path / "text.en").write_text("\n a\n")
     (tmp_path / "text.vi").write_text("b\na \n")
-    with pytest.raises(InputError, match=r"no sentence pair is left .* empty_side 1, identical_sides 1\."):
+    with pytest.raises(InputError, match=r"no sentence pair .* empty_side 1, identical_sides 1\."):
         train(training(tmp_path, model=f"{tmp_path}/m.model"))
     assert not (tmp_path / "m.model").exists()
+
+
+def test_several_language_pairs_are_trained_each_on_corpora_of_its_own(folder: Path, tmp_path: Path) -> None:
+    """Models, the same as one command for each would make."""
+    (tmp_path / "text.hi").write_text("".join(f"{target.upper()}s\n" for _, target in SENTENCES))
+    for name in ("text.en", "text.vi"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "more.tsv").write_text("b c\ty z\n")
+    own = f"en-vi={tmp_path}/more.tsv@1,2"
+    both = training(
+        tmp_path,
+        bitext=(f"{tmp_path}/text.{{source}},{tmp_path}/text.{{target}}", own),
+        pair=("en-vi", "en-hi"),
+        model=f"{tmp_path}/{{pair}}.model",
+    )
+    told = train(both)
+    assert "en-vi.model, trained on 6 sentence pairs" in told and "en-hi.model, trained on 5 sentence pairs" in told
+    for pair, bitext in (("en-vi", (both.bitext[0], own)), ("en-hi", both.bitext[:1])):
+        train(training(tmp_path, bitext=bitext, pair=(pair,), model=f"{tmp_path}/one"))
+        assert (tmp_path / "one").read_bytes() == (tmp_path / f"{pair}.model").read_bytes()
+        (tmp_path / "one").unlink()
+
+
+def test_an_error_in_the_last_language_pair_comes_before_the_first_is_trained(folder: Path, tmp_path: Path) -> None:
+    both = training(folder, pair=("en-vi", "en-hi"), model=f"{tmp_path}/{{pair}}.model")
+    vi = f"en-vi={both.bitext[0]}"
+    with pytest.raises(align.ConfigError, match="en-hi: no --bitext is read for this pair"):
+        train(replace(both, bitext=(vi,)))
+    (tmp_path / "en-hi.model").write_text("precious")
+    with pytest.raises(align.ConfigError, match=r"en-hi.model: the file is there already"):
+        train(replace(both, bitext=(vi, f"en-hi={both.bitext[0]}")))
+    assert os.listdir(tmp_path) == ["en-hi.model"]
+
+
+def test_threads_change_neither_the_model_nor_the_links(folder: Path, tmp_path: Path) -> None:
+    for threads in (1, 3):
+        train(AlignTrainConfig((SAMPLE,), ("en-vi",), f"{tmp_path}/{threads}", threads=threads))
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "3").read_bytes()
+    two = {"source": f"{folder}/text.en", "target": f"{folder}/text.vi", "scores": True, "overwrite": True}
+    for symmetrize in ("posterior", "grow-diag-final-and"):
+        links = [aligned(folder, tmp_path / "out", **two, symmetrize=symmetrize, threads=n) for n in (1, 3)]
+        assert links[0] == links[1] and any(links[0])
+
+
+def test_every_pass_tells_how_likely_the_corpus_is(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO"):
+        train(training(folder, model=f"{tmp_path}/m.model", aligner=AlignerConfig(initial_passes=1, hmm_passes=1)))
+    assert re.search(r"pass 1 of 2 \(Model 2\): log-likelihood -\d+\.\d{4} a word", caplog.text)
+    assert re.search(r"pass 2 of 2 \(HMM\): log-likelihood -\d+\.\d{4} a word", caplog.text)
 
 
 def test_a_model_that_is_there_is_replaced_only_on_demand(folder: Path, tmp_path: Path) -> None:
@@ -104,6 +175,18 @@ def test_a_model_that_is_there_is_replaced_only_on_demand(folder: Path, tmp_path
     assert "trained on 5 sentence pairs" in train(training(folder, model=str(model), overwrite=True))
     AlignmentModel.load(str(model))
     assert os.listdir(tmp_path) == ["m.model"]
+
+
+def test_a_prior_lends_its_words_and_counts(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.en").write_text("d a\na d\n")
+    (tmp_path / "text.vi").write_text("w x\nx w\n")
+    told = train(training(tmp_path, model=f"{tmp_path}/m.model", prior=f"{folder}/m.model"))
+    assert "trained on 2 sentence pairs and a prior" in told
+    older, pairs = AlignmentModel.load(f"{folder}/m.model"), [(["d", "a"], ["w", "x"]), (["a", "d"], ["x", "w"])]
+    model = AlignmentModel.load(f"{tmp_path}/m.model")
+    learnt = replace(train_model(pairs, AlignerConfig(), prior=older), text=older.text)
+    assert model.fingerprint() == learnt.fingerprint()
+    assert [link[:2] for link in model.align(["d", "b"], ["w", "y"])] == [(0, 0), (1, 1)]
 
 
 # --- apply ------------------------------------------------------------------------------------------------------------
@@ -137,11 +220,43 @@ def test_scores_words_and_thresholds(folder: Path, tmp_path: Path) -> None:
     assert set(all_links) > set(aligned(folder, out, **common)[0].split()) >= set(sure_links) >= {"0-0"}
 
 
-def test_languages_without_spaces_are_aligned_by_their_words(folder: Path, tmp_path: Path) -> None:
+def test_languages_without_spaces_are_aligned_by_their_words(nameless: str, tmp_path: Path) -> None:
     (tmp_path / "one").write_text("a b! ||| x y!\n")
-    assert aligned(folder, tmp_path / "out", input=f"{tmp_path}/one", pair="en-zh", tokenized=False, words=True) == [
+    changes = {"model": nameless, "pair": "en-zh", "tokenized": False, "words": True}
+    assert aligned(tmp_path, tmp_path / "out", input=f"{tmp_path}/one", **changes) == [
         "a b ! ||| x y ! ||| 0-0 1-1 2-2"
     ]
+
+
+def test_words_are_found_as_the_model_says_unless_the_user_does(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    text = f"{folder}/text.en,{folder}/text.vi"
+    train(AlignTrainConfig((text,), ("en-vi",), f"{tmp_path}/m.model"))
+    (tmp_path / "one").write_text("a b! ||| x y!\n")
+    one = {"input": f"{tmp_path}/one", "words": True, "overwrite": True, "tokenized": False}
+    out = tmp_path / "out"
+    assert aligned(tmp_path, out, **one)[0].startswith("a b ! ||| x y ! |||")
+    assert aligned(tmp_path, out, **one, pair="en-vi")[0].startswith("a b ! ||| x y ! |||")
+    assert aligned(folder, out, **one)[0].startswith("a b! ||| x y! |||")  # white space parted its words
+    assert not caplog.records
+    assert aligned(folder, out, **one, pair="en-vi")[0].startswith("a b ! ||| x y ! |||")
+    assert "words of 'vi' were found with white space, but these are found with moses:vi, sacremoses" in caplog.text
+    for pair in ("en-ar", "vi-en"):
+        with pytest.raises(align.ConfigError, match=f"--pair {pair}: .*m.model was trained on en-vi"):
+            aligned(folder, out, **one, pair=pair)
+
+
+def test_another_version_of_a_tokenizer_is_told_of(
+    tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = AlignmentModel.load(f"{folder}/m.model")
+    older = TrainingText.of(LanguagePair("en", "vi"))
+    older = replace(older, words=(older.words[0], {**older.words[1], "sacremoses": "0.0.1"}))
+    replace(model, text=older).save(f"{tmp_path}/m.model")
+    (tmp_path / "one").write_text("a ||| x\n")
+    assert aligned(tmp_path, tmp_path / "out", input=f"{tmp_path}/one", tokenized=False, overwrite=True) == ["0-0"]
+    assert len(caplog.records) == 1 and "sacremoses 0.0.1" in caplog.text and "'en'" not in caplog.text
 
 
 def test_unfit_lines_keep_their_place_and_are_counted(
@@ -183,6 +298,42 @@ def test_blocks_bound_the_memory_and_change_nothing(
     assert peak(2000) < 1.5 * peak(200)
 
 
+NEW_LINES = ["d a ||| x w", "", "b d ||| y w", "d ||| w", "d b a ||| w x y"]
+
+
+def test_a_model_adapts_to_the_words_of_the_input(folder: Path, tmp_path: Path) -> None:
+    one, out = tmp_path / "one", tmp_path / "out"
+    one.write_text("".join(f"{line}\n" for line in NEW_LINES))
+    common = {"input": str(one), "overwrite": True, "scores": True}
+    lines = aligned(folder, out, adapt=True, **common)
+    assert [line.replace(":", " ").split()[::2] for line in (lines[0], lines[3])] == [["0-1", "1-0"], ["0-0"]]
+    assert lines != aligned(folder, out, **common)
+    one.write_text("".join(f"{line}\n" for line in reversed(NEW_LINES)))
+    assert aligned(folder, out, adapt=True, **common) == lines[::-1]
+    model, pairs = AlignmentModel.load(f"{folder}/m.model"), [line.partition(" ||| ")[::2] for line in NEW_LINES]
+    words = [(source.split(), target.split()) for source, target in pairs]
+    links = train_model(words, model.config, prior=model).align_batch(words)
+    assert lines == [format_links(found, True) for found in links]
+
+
+def test_of_a_large_input_a_sample_is_adapted_to(
+    folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = AlignmentModel.load(f"{folder}/m.model")
+    replace(model, config=replace(model.config, training_pairs=2, max_words=2)).save(f"{tmp_path}/m.model")
+    (tmp_path / "one").write_text("".join(f"{line}\n" for line in NEW_LINES))
+    with caplog.at_level("INFO"):
+        assert len(aligned(tmp_path, tmp_path / "out", input=f"{tmp_path}/one", adapt=True)) == len(NEW_LINES)
+    assert "Adapting to 2 sentence pairs" in caplog.text
+
+
+def test_what_cannot_be_read_twice_is_not_adapted_to(folder: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for given in ({}, {"source": f"{folder}/text.en", "target": f"{tmp_path}/pipe"}):
+        with pytest.raises(align.ConfigError, match="--adapt reads the input twice"):
+            aligned(folder, tmp_path / "out", adapt=True, **given)
+
+
 # --- the command line -------------------------------------------------------------------------------------------------
 
 
@@ -211,8 +362,14 @@ def test_score_reads_what_apply_writes(folder: Path, tmp_path: Path, capsys: pyt
         (["train", "--pair", "en-vi", "--bitext", "no.tsv", "--model", "FOLDER"], 2, "a folder, expected a file"),
         (["train", "--pair", "en-vi", "--bitext", "x.tsv", "--aligner.model", "m"], 2, "--aligner.model is a model"),
         (["train", "--pair", "en-vi", "--bitext", "no.tsv", "--model", "FOLDER/no/m"], 2, "mkdir -p FOLDER/no"),
+        (["train", "--pair", "en-vi", "en-hi", "--bitext", "x.tsv", "--model", "m"], 2, "Put {pair} into the path"),
+        (["train", "--pair", "en-vi", "--bitext", "x", "--model", "FOLDER/n", "--threads", "-1"], 2, "--threads -1"),
+        (["train", "--pair", "en-vi", "--bitext", "x", "--model", "n", "--prior", "no.m"], 1, "no.m: the aligner"),
+        (["train", "--pair", "en-hi", "--bitext", "x", "--model", "n", "--prior", "FOLDER/m.model"], 2, "on en-vi"),
         (["apply"], 2, "No model"),
-        (["apply", "--model", "FOLDER/m.model"], 2, "--pair en-vi"),
+        (["apply", "--model", "FOLDER/m.model", "--threads", "-1"], 2, "--threads -1"),
+        (["apply", "--model", "FOLDER/nameless.model"], 2, "--pair en-vi"),
+        (["apply", "--model", "FOLDER/m.model", "--pair", "vi-en"], 2, "was trained on en-vi"),
         (["apply", "--model", "FOLDER/m.model", "--pair", "en-xx"], 2, "--pair en-xx"),
         (["apply", "--model", "FOLDER/text.en", "--tokenized"], 1, "expected a word aligner's model"),
         (["apply", "--model", "FOLDER/m.model", "--tokenized", "--source", "a"], 2, "--source FILE and --target FILE"),
@@ -227,7 +384,12 @@ def test_score_reads_what_apply_writes(folder: Path, tmp_path: Path, capsys: pyt
     ],
 )
 def test_what_cannot_work_says_what_to_do(
-    arguments: list[str], code: int, message: str, folder: Path, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    code: int,
+    message: str,
+    folder: Path,
+    nameless: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit) as stopped:
         cli.main(["align", *(argument.replace("FOLDER", str(folder)) for argument in arguments)])

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 
-from pipelines.steps.filters import FilterConfig, length_reject, text_digest, text_reject
+from pipelines.steps.filters import FilterConfig, SeenTexts, length_reject, text_digest, text_reject
 from pipelines.steps.records import LanguagePair, SentencePair
 from schemas.spans import CharSpan
 
@@ -47,3 +49,22 @@ def test_digest_is_of_both_texts_without_white_space_at_the_ends():
     assert text_digest(pair("a ", "b")) == text_digest(pair(" a", "b\u00a0", line=9))
     assert text_digest(pair("a", "b")) != text_digest(pair("b", "a"))
     assert text_digest(pair("ab", "c")) != text_digest(pair("a", "bc"))
+
+
+def test_a_text_is_new_once_however_many_there_are():
+    digests = [text_digest(pair(f"text {number}", "")) for number in range(5000)]
+    seen = SeenTexts()
+    assert all(seen.add(digest) for digest in digests)
+    assert not any(seen.add(digest) for digest in digests)
+    assert seen.add(bytes(16)) and not seen.add(bytes(16))
+
+
+def test_a_text_that_was_seen_takes_at_most_18_bytes():
+    digests = [text_digest(pair(f"text {number}", "")) for number in range(20_000)]
+    tracemalloc.start()
+    seen = SeenTexts()
+    for digest in digests:
+        seen.add(digest)
+    used = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert used < 18.1 * len(digests)

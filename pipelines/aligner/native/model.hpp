@@ -18,13 +18,14 @@ struct Settings {
 
 // What one language's words and stems count for; the last row of each table is for what is not known.
 struct Side {
-    std::vector<double> frequency_W, stem_frequency_S;
-    std::vector<double> links_W, stem_links_S;  // sums of the expected counts of the word's (stem's) links
+    const double *frequency_W, *stem_frequency_S;
+    const double *links_W, *stem_links_S;  // sums of the expected counts of the word's (stem's) links
     double frequency_sum = 0.0, stem_frequency_sum = 0.0;
 };
 
+// Looks into arrays that it does not own: those of a trained model, or of a mapped file.
 struct Model {
-    size_t words, stems;
+    size_t words = 0, stems = 0;
     PairTable word_pairs, stem_pairs;
     Side source, target;
     // The first of two is for target words given source words, the second the reverse.

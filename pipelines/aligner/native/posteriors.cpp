@@ -184,6 +184,7 @@ void diagonal_prior(std::vector<double>& prior_TS, int S, int T, const Settings&
 FOR_EACH_PROCESSOR
 void model2(Posteriors& found, const Workspace::Direction& direction, const double* prior, double empty_probability) {
     const int S = found.S, T = found.T, stride = found.stride;
+    found.log_likelihood = 0.0;
     for (int t = 0; t < T; ++t, prior += S) {
         const double* emission = &direction.emission[size_t(t) * stride + 1];
         double* states = &found.states[size_t(t) * stride + 1];
@@ -192,6 +193,7 @@ void model2(Posteriors& found, const Workspace::Direction& direction, const doub
         for (int s = 0; s < S; ++s) total += states[s];
         total = divisor(total + empty_probability * direction.empty_emission[t]);
         for (int s = 0; s < S; ++s) states[s] /= total;
+        found.log_likelihood += std::log(total);
     }
 }
 
@@ -229,6 +231,7 @@ void forward_backward(
     }
 
     for (int m = 0; m < M; ++m) after[m] = m <= S;
+    found.log_likelihood = 0.0;
     for (int t = T - 1; t >= 0; --t) {
         const double* emission = &direction.emission[size_t(t) * M];
         const double stay = empty_probability * direction.empty_emission[t];
@@ -242,10 +245,11 @@ void forward_backward(
         scale = divisor(scale);
         double* states = &found.states[size_t(t) * M];
         for (int m = 0; m < M; ++m) states[m] = moved[m] * after[m] / scale;
+        const double norm = t ? divisor(largest(here, M)) : scale;  // all of the likelihood is here in the end
         if (jump_counts) {
+            found.log_likelihood += std::log(norm);
             for (int m = 0; m < M; ++m) from[m] = before[m] * leave[m] / scale;
         }
-        const double norm = divisor(largest(here, M));
         for (int m = 0; m < M; ++m) after[m] = here[m] / norm;
         double emitted = 0.0;
         for (int m = 1; m <= S; ++m) emitted += states[m];
@@ -324,7 +328,7 @@ void model2_posteriors(Workspace& work, const Model& model, const Settings& sett
 }
 
 void hmm_posteriors(
-    Workspace& work, const Model& model, const Settings& settings, const SentencePair& pair, const int32_t* stem_of_word, bool count_jumps) {
+    Workspace& work, const Model& model, const Settings& settings, const SentencePair& pair, const int32_t* stem_of_word, bool count) {
     emissions(work, model, settings, pair, stem_of_word, false);
     work.forward.resize(pair.I, pair.J);
     work.backward.resize(pair.J, pair.I);
@@ -335,7 +339,7 @@ void hmm_posteriors(
         extended(work.reversed_jumps, model.jump_weights[way], reach, -1);
         forward_backward(
             found, work.directions[way], work.jumps.data() + reach, work.reversed_jumps.data() + reach,
-            settings.empty_probability, count_jumps ? work.jump_counts[way] : nullptr, work.scratch);
+            settings.empty_probability, count ? work.jump_counts[way] : nullptr, work.scratch);
         if (model.fertilities[way]) {
             reweight(found, way == 0 ? pair.source : pair.target, model.words, model.fertilities[way], work.scratch);
         }

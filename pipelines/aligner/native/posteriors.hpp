@@ -13,6 +13,7 @@ namespace aligner {
 struct Posteriors {
     int S = 0, T = 0, stride = 0;
     std::vector<double> states, empty;
+    double log_likelihood = 0.0;  // ln p(the T words | the S words), before any reweighting; of `hmm`, where asked for
     void resize(int states_, int times);
     double at(int s, int t) const { return states[size_t(t) * stride + s + 1]; }
 };
@@ -38,7 +39,7 @@ void model2_posteriors(Workspace& work, const Model& model, const Settings& sett
 
 // The HMM (Vogel et al. 1996; empty states as in Och and Ney 2003), reweighted by fertility.
 void hmm_posteriors(
-    Workspace& work, const Model& model, const Settings& settings, const SentencePair& pair, const int32_t* stem_of_word, bool count_jumps);
+    Workspace& work, const Model& model, const Settings& settings, const SentencePair& pair, const int32_t* stem_of_word, bool count);
 
 // p(a state emits n words), n in 0..F-1, if words choose their states independently: rows of F in `distribution` (S, F).
 void fertility_distribution(const Posteriors& posteriors, std::vector<double>& distribution);

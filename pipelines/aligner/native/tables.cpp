@@ -4,25 +4,47 @@
 
 namespace aligner {
 
-PairTable::PairTable(const int64_t* keys, const int64_t* counts, size_t size, size_t sources) : rows_(sources) {
+PairArrays hashed(const int64_t* keys, const int64_t* counts, size_t size, size_t sources) {
+    PairArrays made;
     std::vector<uint32_t> lengths(sources, 0);
     for (size_t k = 0; k < size; ++k) ++lengths[keys[k] >> 32];
-    uint64_t buckets = 1;
+    made.starts.resize(sources + 1);
+    made.starts[0] = 1;
     for (size_t source = 0; source < sources; ++source) {
-        if (!lengths[source]) continue;
-        rows_[source] = {buckets, uint32_t(lengths[source] * uint64_t(2) / 5) + 1};  // never all full
-        buckets += rows_[source].buckets;
+        const int64_t buckets = lengths[source] ? int64_t(lengths[source] * uint64_t(2) / 5) + 1 : 0;  // never all full
+        made.starts[source + 1] = made.starts[source] + buckets;
     }
-    targets_.assign(buckets * 4, EMPTY);
-    counts_.assign(buckets * 4, 0.0);
+    made.targets.assign(size_t(made.starts[sources]) * 4, PairTable::EMPTY);
+    made.counts.assign(size_t(made.starts[sources]) * 4, 0.0);
     for (size_t k = 0; k < size; ++k) {
-        const Row& row = rows_[keys[k] >> 32];
+        const size_t start = size_t(made.starts[keys[k] >> 32]), end = size_t(made.starts[(keys[k] >> 32) + 1]);
         const uint32_t target = uint32_t(keys[k]);
-        size_t slot = size_t(bucket_of(target, row.buckets)) * 4;
-        while (targets_[row.start * 4 + slot] != EMPTY) slot = slot + 1 == size_t(row.buckets) * 4 ? 0 : slot + 1;
-        targets_[row.start * 4 + slot] = target;
-        counts_[row.start * 4 + slot] = double(counts[k]) / double(ONE);
+        size_t slot = (start + size_t(PairTable::bucket_of(target, end - start))) * 4;
+        while (made.targets[slot] != PairTable::EMPTY) slot = slot + 1 == end * 4 ? start * 4 : slot + 1;
+        made.targets[slot] = target;
+        made.counts[slot] = double(counts[k]) / double(ONE);
     }
+    return made;
+}
+
+const char* PairTable::fault(size_t buckets) const {
+    if (starts_[0] != 1 || size_t(starts_[sources_]) != buckets) return "pairs of words in as many buckets as there are";
+    for (size_t source = 0; source < sources_; ++source) {
+        if (starts_[source] > starts_[source + 1]) return "buckets in ascending order";
+    }
+    for (size_t slot = 0; slot < buckets * 4; ++slot) {
+        const bool empty = targets_[slot] == EMPTY;
+        if (!(empty || targets_[slot] < sources_) || (slot < 4 && !empty)) return "pairs of known words";
+        if (!(counts_[slot] >= 0.0 && counts_[slot] < 1e15) || (empty && counts_[slot] != 0.0)) return "counts of at least 0";
+    }
+    for (size_t source = 0; source < sources_; ++source) {
+        bool ends = starts_[source] == starts_[source + 1];
+        for (int64_t bucket = starts_[source]; !ends && bucket < starts_[source + 1]; ++bucket) {
+            ends = targets_[bucket * 4 + 3] == EMPTY;
+        }
+        if (!ends) return "a bucket with an empty place for each word";
+    }
+    return nullptr;
 }
 
 void PairCounter::Writer::flush(size_t shard) {

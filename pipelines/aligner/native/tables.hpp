@@ -27,20 +27,39 @@ struct PairCounts {
 // Looks counts up by source, then target. Each source has a small hash of its own, so that the words of one sentence
 // pair touch as many cache lines as it has source words, not as it has cells. A hash is made of buckets of four targets,
 // all four compared without a branch: whether a cell has a count is what a processor cannot predict.
+//
+// It is three arrays, stored as they are looked up, and owns none of them: many processes may share a mapped file.
+struct PairArrays {
+    std::vector<int64_t> starts;    // the first bucket of each source, and the end of the last one's
+    std::vector<uint32_t> targets;  // four to a bucket, filled from the front; the first bucket is nobody's, and empty
+    std::vector<double> counts;     // of each target, in units of 1
+};
+
+PairArrays hashed(const int64_t* keys, const int64_t* counts, size_t size, size_t sources);
+
 class PairTable {
 public:
     struct Row {
-        uint64_t start = 0;
-        uint32_t buckets = 1;  // all sources without counts share the first, empty bucket
+        uint64_t start, buckets;
     };
+    static constexpr uint32_t EMPTY = 0xFFFFFFFFu;
 
     PairTable() = default;
-    PairTable(const int64_t* keys, const int64_t* counts, size_t size, size_t sources);
+    PairTable(const int64_t* starts, size_t sources, const uint32_t* targets, const double* counts)
+        : starts_(starts), sources_(sources), targets_(targets), counts_(counts) {}
 
-    const Row& row(size_t source) const { return source < rows_.size() ? rows_[source] : none_; }
+    // What is wrong with arrays of `buckets` buckets that did not come from `hashed`, or null: without this, a look-up
+    // could leave them, or never end.
+    const char* fault(size_t buckets) const;
+
+    Row row(size_t source) const {
+        if (source >= sources_) return {0, 1};
+        const uint64_t start = uint64_t(starts_[source]), end = uint64_t(starts_[source + 1]);
+        return start == end ? Row{0, 1} : Row{start, end - start};
+    }
 
     double count(const Row& row, uint32_t target) const {  // in units of 1; 0 where the table has none
-        for (uint32_t place = bucket_of(target, row.buckets);;) {
+        for (uint64_t place = bucket_of(target, row.buckets);;) {
             const size_t bucket = (row.start + place) * 4;
             const unsigned found = lanes_equal(&targets_[bucket], target);
             if ((found != 0) | (targets_[bucket + 3] == EMPTY)) {
@@ -50,8 +69,11 @@ public:
         }
     }
 
+    static uint64_t bucket_of(uint32_t target, uint64_t buckets) {  // of fewer than 2^32
+        return (uint64_t(target * 0x9E3779B1u) * buckets) >> 32;
+    }
+
 private:
-    static constexpr uint32_t EMPTY = 0xFFFFFFFFu;
     static unsigned lanes_equal(const uint32_t* targets, uint32_t target) {  // one bit for each of four
 #if defined(__SSE2__)
         const __m128i four = _mm_loadu_si128(reinterpret_cast<const __m128i*>(targets));
@@ -62,13 +84,10 @@ private:
         return lanes;
 #endif
     }
-    static uint32_t bucket_of(uint32_t target, uint32_t buckets) {
-        return uint32_t((uint64_t(target * 0x9E3779B1u) * buckets) >> 32);
-    }
-    Row none_;
-    std::vector<Row> rows_;
-    std::vector<uint32_t> targets_ = std::vector<uint32_t>(4, EMPTY);  // four to a bucket, filled from the front
-    std::vector<double> counts_ = std::vector<double>(4, 0.0);        // of each target; the first is always 0
+    const int64_t* starts_ = nullptr;
+    size_t sources_ = 0;
+    const uint32_t* targets_ = nullptr;
+    const double* counts_ = nullptr;
 };
 
 // Adds counts up, from many threads.

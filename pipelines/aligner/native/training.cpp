@@ -29,12 +29,17 @@ void share(const Workspace& work, const SentencePair& pair, bool agree, std::vec
     }
 }
 
+void put(Cells& cells, size_t number) {
+    for (; number > 0x7F; number >>= 7) cells.push_back(uint8_t(number | 0x80));
+    cells.push_back(uint8_t(number));
+}
+
 void write(Cells& cells, size_t& distance, const std::vector<uint16_t>& shared) {
     for (const uint16_t count : shared) {
         ++distance;
         if (!count) continue;
-        for (; distance > 0xFFFF; distance -= 0xFFFF) cells.insert(cells.end(), {uint16_t(0xFFFF), uint16_t(0)});
-        cells.insert(cells.end(), {uint16_t(distance), count});
+        put(cells, distance);
+        put(cells, count);
         distance = 0;
     }
 }
@@ -42,24 +47,24 @@ void write(Cells& cells, size_t& distance, const std::vector<uint16_t>& shared) 
 // Goes through the cells of a block, one sentence pair after another.
 class Reader {
 public:
-    explicit Reader(const Cells& cells) : cells_(cells) { advance(); }
+    explicit Reader(const Cells& cells) : byte_(cells.data()), end_(byte_ + cells.size()) { advance(); }
     void read(size_t size, std::vector<double>& own) {
         own.assign(size, 0.0);
-        for (; entry_ < cells_.size() && next_ < start_ + size; advance()) {
-            if (cells_[entry_ + 1]) own[next_ - start_] = double(cells_[entry_ + 1]) / double(ONE);
-        }
+        for (; next_ < start_ + size; advance()) own[next_ - start_] = double(take()) / double(ONE);
         start_ += size;
     }
 
 private:
-    void advance() {
-        if (begun_) entry_ += 2;
-        begun_ = true;
-        if (entry_ < cells_.size()) next_ += cells_[entry_];
+    void advance() { next_ = byte_ == end_ ? ~size_t(0) : next_ + take(); }
+    size_t take() {
+        size_t number = 0;
+        for (int shift = 0;; shift += 7) {
+            number |= size_t(*byte_ & 0x7F) << shift;
+            if (!(*byte_++ & 0x80)) return number;
+        }
     }
-    const Cells& cells_;
-    bool begun_ = false;
-    size_t entry_ = 0, start_ = 1, next_ = 0;  // cells count from 1: the first one's distance is 1
+    const uint8_t *byte_, *end_;
+    size_t start_ = 1, next_ = 0;  // cells count from 1: the first one's distance is 1
 };
 
 void add(int64_t& sum, int64_t count) { __atomic_fetch_add(&sum, count, __ATOMIC_RELAXED); }
@@ -131,6 +136,9 @@ Expected expect(const Corpus& corpus, const Model& model, const Pass& pass, std:
                             }
                         }
                     }
+                }
+                for (const Posteriors* found : {&work.forward, &work.backward}) {
+                    add(expected.log_likelihood, std::llrint(found->log_likelihood / LIKELIHOOD_UNIT));
                 }
                 share(work, pair, pass.agree, shared);
                 for (int i = 0; i < pair.I; ++i) {

@@ -27,9 +27,10 @@ struct Corpus {
     }
 };
 
-// What each cell of a block of sentence pairs added to the counts in the last pass: (distance from the last cell that
-// added something, count), row by row. A distance that 16 bits cannot hold is made of several, with counts of 0.
-using Cells = std::vector<uint16_t>;
+// What each cell of a block of sentence pairs added to the counts in the last pass: the distance from the last cell that
+// added something, then the count, row by row; seven bits of a number to a byte, the lowest first, and the eighth bit
+// where more follow. Of a large corpus this takes more memory than all else: mostly less than three bytes a cell.
+using Cells = std::vector<uint8_t>;
 
 constexpr size_t BLOCK = 64;  // sentence pairs
 
@@ -44,10 +45,12 @@ struct Pass {
 };
 
 constexpr double JUMP_UNIT = 1.0 / (1 << 30);
+constexpr double LIKELIHOOD_UNIT = 1.0 / (1 << 20);
 
 struct Expected {
     PairCounts links;                        // of words or of stems
     int64_t jumps[2][JUMPS] = {};            // in units of JUMP_UNIT
+    int64_t log_likelihood = 0;              // of both directions, before this pass; in units of LIKELIHOOD_UNIT
     std::vector<int64_t> fertilities[2];     // (W, F) each, in units of 1 / ONE; empty after Model 2
 };
 

@@ -28,7 +28,7 @@ def fertility_distribution(states_STB: Floats) -> Floats:
 
 def reweighted(posteriors: Posteriors, states_SB: Ints, fertilities_WF: NDArray[np.float32]) -> Posteriors:
     """Posteriors times P(n + 1 | word) / P(n | word), for a state that is expected to emit n other words."""
-    states_STB, empty_TB, jump_counts = posteriors
+    states_STB, empty_TB = posteriors.states_STB, posteriors.empty_TB
     word_S1B = np.minimum(states_SB, len(fertilities_WF) - 1)[:, None, :]
     others_STB = np.clip(states_STB.sum(axis=1)[:, None, :] - states_STB, 0.0, F - 2)
     n_STB = np.minimum(others_STB.astype(np.int64), F - 3)
@@ -37,4 +37,4 @@ def reweighted(posteriors: Posteriors, states_SB: Ints, fertilities_WF: NDArray[
     weighted_STB = states_STB * (p1 + part_STB * (p2 - p1)) / (p0 + part_STB * (p1 - p0))
     total_TB = weighted_STB.sum(axis=0) + empty_TB
     total_TB[total_TB == 0.0] = 1.0
-    return Posteriors(weighted_STB / total_TB, empty_TB / total_TB, jump_counts)
+    return posteriors._replace(states_STB=weighted_STB / total_TB, empty_TB=empty_TB / total_TB)

@@ -22,6 +22,7 @@ class Posteriors(NamedTuple):
     states_STB: Floats  # p(word t is emitted by word s | both sentences), 0 on padding
     empty_TB: Floats  # p(word t is emitted by no word | both sentences), 0 on padding
     jump_counts: Floats  # expected number of jumps by -MAX_JUMP..MAX_JUMP words, all pairs together
+    log_likelihood_B: Floats  # ln p(words of the emitted side | words of the emitting side), before any reweighting
 
 
 def posteriors(
@@ -60,6 +61,7 @@ def posteriors(
 
     states_STB = np.empty((S, T, B))
     jump_counts = np.zeros(len(jump_weights))
+    log_likelihood_B = np.zeros(B)
     after_MB = np.ones((S + 1, B))  # p(words after t | memory after word t), up to a factor
     for t in range(T - 1, -1, -1):
         after_MB = np.where(t < time_lengths_B - 1, after_MB, is_memory_MB)
@@ -71,9 +73,11 @@ def posteriors(
         # The one product of matrices: its last bits differ between processors, those of the posteriors do not.
         moves_MS = jump_MS * ((before_TMB[t] * leave_MB / scale_B) @ arrive_SB.T)
         jump_counts += np.bincount(jump_of_MS.ravel(), moves_MS.ravel(), minlength=len(jump_weights))
-        after_MB = here_MB / _positive(here_MB.max(axis=0))
+        norm_B = _positive(here_MB.max(axis=0)) if t else scale_B  # all of the likelihood is here in the end
+        after_MB = here_MB / norm_B
+        log_likelihood_B += np.where(t < time_lengths_B, np.log(norm_B), 0.0)
     empty_TB = np.where(np.arange(T)[:, None] < time_lengths_B, np.maximum(1.0 - states_STB.sum(axis=0), 0.0), 0.0)
-    return Posteriors(states_STB, empty_TB, jump_counts)
+    return Posteriors(states_STB, empty_TB, jump_counts, log_likelihood_B)
 
 
 def _positive(values: Floats) -> Floats:

@@ -48,9 +48,6 @@ class PairCounts(NamedTuple):
         return np.where(self.keys_K[entry_N] == keys_N, self.counts_K[entry_N], 0) / ONE
 
 
-NO_COUNTS = PairCounts(np.zeros(0, np.int64), np.zeros(0, np.int64))
-
-
 class _Side(NamedTuple):
     """What one language's words and stems count for."""
 

@@ -14,8 +14,9 @@ def posteriors(
     time_lengths_B: Ints,
     tension: float,
     empty_probability: float,
-) -> Floats:
-    """p(word t is emitted by word s | both sentences) (S, T, B), 0 on padding; arguments as in `hmm.posteriors`."""
+) -> tuple[Floats, Floats]:
+    """p(word t is emitted by word s | both sentences) (S, T, B), 0 on padding, and the log-likelihood (B); arguments as
+    in `hmm.posteriors`."""
     S, T, _ = emission_STB.shape
     state_SB = (np.arange(S)[:, None] + 0.5) / np.maximum(state_lengths_B, 1)
     time_TB = (np.arange(T)[:, None] + 0.5) / np.maximum(time_lengths_B, 1)
@@ -25,4 +26,6 @@ def posteriors(
     prior_STB *= (1.0 - empty_probability) / np.maximum(prior_STB.sum(axis=0), 1e-9)
     states_STB = prior_STB * emission_STB
     total_TB = states_STB.sum(axis=0) + empty_probability * empty_emission_TB
-    return states_STB / np.where(total_TB > 0.0, total_TB, 1.0)
+    total_TB = np.where(total_TB > 0.0, total_TB, 1.0)
+    is_time_TB = np.arange(T)[:, None] < time_lengths_B
+    return states_STB / total_TB, np.where(is_time_TB, np.log(total_TB), 0.0).sum(axis=0)

@@ -88,10 +88,13 @@ def test_counts_add_up() -> None:
 
 def test_model2_posterior_is_prior_times_emission_over_their_sum() -> None:
     emission, empty = np.array([[0.5, 0.1], [0.25, 0.3]]), np.array([0.2, 0.4])
-    found = model2.posteriors(emission[:, :, None], empty[:, None], np.array([2]), np.array([2]), 4.0, 0.1)
+    found, log_likelihood = model2.posteriors(
+        emission[:, :, None], empty[:, None], np.array([2]), np.array([2]), 4.0, 0.1
+    )
     near, far = 0.9 / (1 + np.exp(-2.0)), 0.9 * np.exp(-2.0) / (1 + np.exp(-2.0))
     joint = emission * [[near, far], [far, near]]
     np.testing.assert_allclose(found[:, :, 0], joint / (joint.sum(axis=0) + 0.1 * empty), rtol=1e-6)
+    np.testing.assert_allclose(np.exp(log_likelihood), [np.prod(joint.sum(axis=0) + 0.1 * empty)], rtol=1e-6)
 
 
 def test_fertility_distribution_is_that_of_all_subsets_of_words() -> None:
@@ -113,7 +116,7 @@ def test_a_word_of_one_translation_gives_up_its_weaker_second() -> None:
     fertilities = smoothed_fertilities(counts, 1.0)
     assert fertilities.sum(axis=1) == pytest.approx([1.0, 1.0, 1.0], abs=1e-6)
     states = np.array([[0.9, 0.5], [0.05, 0.4]])[:, :, None]
-    before = Posteriors(states, 1.0 - states.sum(axis=0), np.zeros(1))
+    before = Posteriors(states, 1.0 - states.sum(axis=0), np.zeros(1), np.zeros(1))
     after = reweighted(before, np.array([[0], [0]]), fertilities)
     assert after.states_STB[0, 1, 0] < 0.5 < after.states_STB[1, 1, 0]
     np.testing.assert_allclose(after.states_STB.sum(axis=0) + after.empty_TB, 1.0)

@@ -1,0 +1,80 @@
+"""Of which languages a model links the words, and what found these words."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pipelines.steps.records import ConfigError, LanguagePair
+from pipelines.steps.tokenize import tokenizer_version
+
+logger = logging.getLogger(__name__)
+
+WHITE_SPACE = {"tokenizer": "white space"}
+
+
+@dataclass(frozen=True)
+class TrainingText:
+    """What a model knows of the text that it was trained on.
+
+    >>> TrainingText(LanguagePair("en", "vi"), (tokenizer_version("en"), tokenizer_version("vi")))
+    """
+
+    pair: LanguagePair
+    words: tuple[Mapping[str, str], Mapping[str, str]]
+    """What decides the words of either side: `steps.tokenize.tokenizer_version`, or `WHITE_SPACE`."""
+
+    @staticmethod
+    def of(pair: LanguagePair, *, tokenized: bool = False) -> TrainingText:
+        """That of a pair whose words are found here and now. `ConfigError` if a tokenizer is not installed."""
+        if tokenized:
+            return TrainingText(pair, (WHITE_SPACE, WHITE_SPACE))
+        return TrainingText(pair, (tokenizer_version(pair.source), tokenizer_version(pair.target)))
+
+    @property
+    def tokenized(self) -> bool:
+        return self.words == (WHITE_SPACE, WHITE_SPACE)
+
+    def to_json(self) -> dict[str, Any]:
+        """
+        {"source": "en", "target": "vi", "words": [{"tokenizer": "moses:vi", "sacremoses": "0.2.0", …}, …]}
+        """
+        return {"source": self.pair.source, "target": self.pair.target, "words": list(map(dict, self.words))}
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> TrainingText:
+        """`KeyError`, `TypeError` or `ValueError` if that is not what `to_json` made."""
+        source, target = map(dict, value["words"])
+        return TrainingText(LanguagePair(str(value["source"]), str(value["target"])), (source, target))
+
+
+def check_text(text: TrainingText, trained: TrainingText, model: str) -> None:
+    """Raises `ConfigError` where a model (its path) was trained on another language pair than that of `text`.
+
+    That words were found in another way is only logged: a newer tokenizer mostly finds the same ones, and a user may
+    know why white space does.
+    """
+    if text.pair != trained.pair:
+        raise ConfigError(
+            f"--pair {text.pair}: {model} was trained on {trained.pair}. Name another model, or train one with: "
+            f"polyspan-data align train --pair {text.pair} …"
+        )
+    for lang, now, then in zip(text.pair, text.words, trained.words, strict=True):
+        if now != then:
+            logger.warning(
+                "%s: its words of %r were found with %s, but these are found with %s: links may be worse.",
+                model,
+                lang,
+                _names(then),
+                _names(now),
+            )
+
+
+def _names(versions: Mapping[str, str]) -> str:
+    """
+    >>> _names({"tokenizer": "moses:vi", "sacremoses": "0.2.0"})
+    'moses:vi, sacremoses 0.2.0'
+    """
+    return ", ".join(found if name == "tokenizer" else f"{name} {found}" for name, found in versions.items())
