@@ -1,8 +1,9 @@
 """Projected answers against gold: how many are right, and how many right ones each setting of `MaskingConfig` loses.
 
-    python -m benchmarks.bench_projection                       # all six language pairs; five minutes on one core
+    python -m benchmarks.bench_projection                       # all six language pairs; a minute on one core
     python -m benchmarks.bench_projection en-hi en-zh --grid    # every strictness, min_score and link threshold
     python -m benchmarks.bench_projection en-fr --ideas         # rules that were tried and did not pay
+    python -m benchmarks.bench_projection --draw benchmarks/projection.svg      # the trade-off as a picture
 
 en-{fr,hi,ja,zh}: gold word alignments. The mentions are the built-in tagger's, without digits ("names") and with them
 ("numbers"), and every run of words that are no stop words ("phrases"): harder, and many where names are few. The
@@ -22,6 +23,8 @@ no tagger finds a name: it gets its capitals back from how words are mostly writ
     no gold   questions whose mention has no right answer
     right     exact answers of all questions: what a model would learn from
     kept      exact answers of all mentions that have a right one
+
+The picture has `exact` against the share of mentions kept, right or not: kept / exact.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from benchmarks.bench_aligner import BITEXT, CORPORA, DATA, NTREX, TATOEBA, Words, cut
+from benchmarks.curves import Axis, Curve, draw
 from pipelines.aligner import AlignerConfig, train
 from pipelines.steps.bitext import expand_bitext, read_bitext
 from pipelines.steps.entities import TaggerConfig, load_tagger
@@ -320,13 +324,43 @@ RULES = (trim_weak, trim_edges, tolerate_function_words, tolerate_weaker, no_gap
 # ---------------------------------------------------------------- tables
 
 
+def align_gold(pair: str, size: int, cases: list[Case]) -> list[list[Link]]:
+    """The links of each case by an aligner that has learnt from `size` pairs and these."""
+    gold_text = [words_of_pair(case.tokenized) for case in cases]
+    text = training_text(pair, size)
+    model = train([*text, *gold_text], AlignerConfig(min_score=min(LINK_THRESHOLDS)))
+    print(f"\n{pair}: {len(gold_text)} sentences; aligner trained on them and {len(text):,} pairs", flush=True)
+    return model.align_batch(gold_text)
+
+
+def picture(pairs: Sequence[str], size: int) -> str:
+    """Names and phrases, a curve over min_score 0 to 0.95 for each gold set and strictness, marked at the default."""
+    panels: dict[str, dict[str, list[Curve]]] = {"names": {}, "phrases": {}}
+    link_default, default = AlignerConfig().min_score, MaskingConfig()
+    for pair in pairs:
+        populations = gold_cases(pair)
+        links = align_gold(pair, size, populations["names"])
+        for population in panels.keys() & populations.keys():
+            cases = populations[population]
+            curves = panels[population].setdefault(pair, [])
+            for strictness in STRICTNESS:
+
+                def point(min_score: float) -> tuple[float, float]:
+                    config = replace(default, strictness=strictness, min_score=min_score)  # noqa: B023 (called at once)
+                    found = measure(cases, links, link_default, config)  # noqa: B023
+                    return found.with_gold / max(1, found.answerable), found.exact / max(1, found.with_gold)
+
+                points = [point(twentieth / 20) for twentieth in range(20)]
+                curves.append(Curve(points, point(default.min_score), is_dashed=strictness == "any"))
+    asked = Axis("mentions kept, of those that have a right answer", [0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
+    exact = Axis("answers that are exactly right", [0.6, 0.7, 0.8, 0.9, 1.0])
+    labels = [f"strictness {name}, marked at min_score {default.min_score}" for name in STRICTNESS]
+    return draw(panels, asked, exact, (labels[0], labels[1]))
+
+
 def report(pair: str, arguments: argparse.Namespace, by_score: Counter[tuple[str, int, bool]]) -> None:
     populations = gold_cases(pair)
-    gold_text = [words_of_pair(case.tokenized) for case in populations["names"]]
-    text = training_text(pair, arguments.pairs)
-    model = train([*text, *gold_text], AlignerConfig(min_score=min(LINK_THRESHOLDS)))
-    links = model.align_batch(gold_text)
-    print(f"\n{pair}: {len(gold_text)} sentences; aligner trained on them and {len(text):,} pairs", flush=True)
+    links = align_gold(pair, arguments.pairs, populations["names"])
     link_default, default = AlignerConfig().min_score, MaskingConfig()
     for population, cases in populations.items():
         mentions = sum(len(case.tokenized.mentions) for case in cases)
@@ -382,9 +416,13 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=15_000, help="sentence pairs that train the aligner")
     parser.add_argument("--grid", action="store_true", help="the aligner's min_score as well")
     parser.add_argument("--ideas", action="store_true", help="rules that were tried")
+    parser.add_argument("--draw", type=Path, help="write the trade-off as an SVG picture, instead of tables")
     arguments = parser.parse_args()
     if not BITEXT.is_dir():
         print(f"skipped: no real data in {DATA}")
+        return
+    if arguments.draw:
+        arguments.draw.write_text(picture(arguments.pair, arguments.pairs), encoding="utf-8")
         return
     by_score: Counter[tuple[str, int, bool]] = Counter()
     for pair in arguments.pair:
