@@ -2,7 +2,7 @@
 
     python -m benchmarks.bench_anchor_mrc                             # Vietnamese, 25 MB of XML
     python -m benchmarks.bench_anchor_mrc --mb 25 250 --lang vi
-    python -m benchmarks.bench_anchor_mrc --mb 250 --workers 1 2 4
+    python -m benchmarks.bench_anchor_mrc --mb 200 --workers 1 2 4 --range-bytes 1000000
 
 A real dump's first pages are repeated until the dump is as long as asked for, with a number behind the titles of each
 copy and in the links of its pages, so that each copy is a wiki of its own. Each run is a process of its own; with one
@@ -130,7 +130,7 @@ def watch_steps(seconds: dict[str, float]) -> None:
     anchor_transforms.read_pages = watched_iterator(anchor_transforms.read_pages, "bzip2 and XML")
 
 
-def measure(dump: str, lang: str, workers: int) -> dict[str, Any]:
+def measure(dump: str, lang: str, workers: int, range_bytes: int) -> dict[str, Any]:
     """One run, started from this process."""
     from dataclasses import replace
 
@@ -140,9 +140,9 @@ def measure(dump: str, lang: str, workers: int) -> dict[str, Any]:
     seconds: dict[str, float] = defaultdict(float)
     watch_steps(seconds)
     with tempfile.TemporaryDirectory() as folder:
-        config = replace(ANCHOR_MRC, dump=(dump,), lang=(lang,), output=f"{folder}/out", workers=workers)
+        config = replace(ANCHOR_MRC, dump=(dump,), lang=(lang,), output=f"{folder}/out", range_bytes=range_bytes)
         started = time.monotonic()
-        (manifest,) = run(config).values()
+        (manifest,) = run(replace(config, workers=workers)).values()
         wall = time.monotonic() - started
     usages = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     total = sum(usage.ru_utime + usage.ru_stime for usage in usages)
@@ -162,10 +162,11 @@ def main() -> None:
     parser.add_argument("--mb", type=float, nargs="+", default=[25], help="megabytes of XML")
     parser.add_argument("--lang", default="vi", choices=LANGS)
     parser.add_argument("--workers", type=int, nargs="+", default=[1])
+    parser.add_argument("--range-bytes", type=int, default=8_000_000, help="of the compressed dump, a chunk's")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.one:
-        print(json.dumps(measure(arguments.one, arguments.lang, arguments.workers[0])))
+        print(json.dumps(measure(arguments.one, arguments.lang, arguments.workers[0], arguments.range_bytes)))
         return
     if not WIKI.exists():
         raise SystemExit(f"skipped: this benchmark needs the dumps in {WIKI}")
@@ -180,6 +181,7 @@ def main() -> None:
             for workers in arguments.workers:
                 command = [sys.executable, "-m", "benchmarks.bench_anchor_mrc", "--one", str(dump)]
                 command += ["--lang", arguments.lang, "--workers", str(workers)]
+                command += ["--range-bytes", str(arguments.range_bytes)]
                 output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT).stdout
                 found = json.loads(output.strip().splitlines()[-1])
                 counts = found["counts"]

@@ -46,7 +46,7 @@ from schemas.manifest import InputFile
 PAGES, TITLES, LINKED, DEFINED, MENTIONS = "pages", "titles", "linked", "defined", "mentions"
 SAMPLED, TALLIES, WANTED, TEXTS, EXAMPLES = "sampled", "tallies", "wanted", "texts", "examples"
 
-ARTICLES_PER_PART = 5000
+ARTICLES_PER_PART = 2000  # bounds what a worker holds of examples
 
 
 class Chunk(NamedTuple):

@@ -76,7 +76,7 @@ class AnchorMrcConfig:
     """Read dumps whose <siteinfo> is another wiki's, with the language's own names of namespaces."""
     seed: int = 0
     """Decides which mentions are sampled, where they stand in their contexts and which contexts answer nothing."""
-    rows_per_shard: int = 50_000
+    rows_per_shard: int = 20_000
     """About how many examples one Arrow shard holds."""
     rejects_per_reason: int = 50
     """How many rejects of each reason are kept for reading; their counts are always exact."""
