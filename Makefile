@@ -4,13 +4,18 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+comma := ,
+# The trainer has an environment of its own: neither package may need the other's libraries.
+TRAINING_VENV ?= .venv-training
+TRAINING_BIN := $(TRAINING_VENV)/bin
+TRAINING_INSTALLED := $(TRAINING_VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format bench sdist clean
+.PHONY: help setup setup-training demo test test-pipelines test-training test-all lint format bench sdist clean
 
 help:
-	@echo "make demo      corpus and dumps to datasets, on small samples: writes demo-output/ and shows it"
-	@echo "make test      the test suite; 'make test-all' adds the slow tests"
+	@echo "make demo      corpus and dumps to datasets, datasets to a tiny model, on small samples: writes demo-output/"
+	@echo "make test      all tests: test-pipelines, then test-training; 'make test-all' adds the slow ones"
 	@echo "make lint      ruff, mypy and the table of imports; 'make format' lets ruff rewrite"
 	@echo "make bench     every benchmark whose data is at hand"
 	@echo "make sdist     dist/polyspan-*.tar.gz"
@@ -18,32 +23,49 @@ help:
 	@echo "Each sets up what it needs in $(VENV), with $(PYTHON) (Python 3.10 to 3.13)."
 
 setup: $(INSTALLED)
+setup-training: $(TRAINING_INSTALLED)
 
-$(INSTALLED): setup.py pyproject.toml constraints.txt
+# make_environment FOLDER, EXTRAS
+define make_environment
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' || { \
 		echo "Polyspan needs Python 3.10 to 3.13; $(PYTHON) is '$$($(PYTHON) --version 2>&1)'." \
 			"Name another: make $(MAKECMDGOALS) PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 		echo "$(PYTHON) cannot make virtual environments: on Debian, apt-get install python3-venv" >&2; exit 1; }
-	@echo "Setting up $(VENV) with $$($(PYTHON) --version): once, a minute or two"
-	@$(PYTHON) -m venv --clear $(VENV)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --upgrade -c constraints.txt pip setuptools
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[pipelines,dev]'
+	@echo "Setting up $(1) with $$($(PYTHON) --version): once, a minute or two"
+	@$(PYTHON) -m venv --clear $(1)
+	@$(1)/bin/python -m pip install -qq --disable-pip-version-check --upgrade -c constraints.txt pip setuptools
+	@$(1)/bin/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[$(2)]'
 	@touch $@
+endef
 
-demo: $(INSTALLED)
+$(INSTALLED): setup.py pyproject.toml constraints.txt
+	$(call make_environment,$(VENV),pipelines$(comma)dev)
+
+$(TRAINING_INSTALLED): setup.py pyproject.toml constraints.txt
+	$(call make_environment,$(TRAINING_VENV),training$(comma)test$(comma)lint)
+
+demo: $(INSTALLED) $(TRAINING_INSTALLED)
 	$(BIN)/polyspan-data demo --output demo-output
+	$(TRAINING_BIN)/polyspan-train pretrain tiny_mpmr --data demo-output/anchor-mrc --output demo-output/tiny-mpmr
 
-test: $(INSTALLED)
+test: test-pipelines test-training
+
+test-pipelines: $(INSTALLED)
 	$(BIN)/python -m pytest -q
 
-test-all: $(INSTALLED)
-	$(BIN)/python -m pytest -q -m ''
+test-training: $(TRAINING_INSTALLED)
+	$(TRAINING_BIN)/python -m pytest -q tests/schemas tests/training
 
-lint: $(INSTALLED)
+test-all: $(INSTALLED) $(TRAINING_INSTALLED)
+	$(BIN)/python -m pytest -q -m ''
+	$(TRAINING_BIN)/python -m pytest -q -m '' tests/schemas tests/training
+
+lint: $(INSTALLED) $(TRAINING_INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
+	$(BIN)/mypy -p schemas -p pipelines
+	$(TRAINING_BIN)/mypy -p training
 	$(BIN)/lint-imports --no-logo
 
 format: $(INSTALLED)
@@ -59,6 +81,6 @@ sdist: $(INSTALLED)
 	@$(BIN)/python -m build --no-isolation --sdist > /dev/null
 
 clean:
-	rm -rf $(VENV) demo-output build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	rm -rf $(VENV) $(TRAINING_VENV) demo-output build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
 		.import_linter_cache
 	find . -name __pycache__ -prune -exec rm -rf {} +

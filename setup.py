@@ -21,7 +21,16 @@ EXTRAS = {
         "zstandard>=0.25",
     ],
     "inspect": [],  # polyspan-inspect needs nothing beyond pyarrow so far
-    "training": [],  # torch and transformers come with the trainer's first module
+    "training": [
+        "numpy>=2.2",
+        "safetensors>=0.8",
+        "sentencepiece>=0.2.1",
+        "tensorboard>=2.20",
+        "tokenizers>=0.23",
+        "torch>=2.11",
+        "transformers>=5.17,<6",
+        "tyro>=1.0,<2",
+    ],
 }
 EXTRAS["all"] = sorted({requirement for extra in EXTRAS.values() for requirement in extra})
 EXTRAS["test"] = [
@@ -32,7 +41,8 @@ EXTRAS["test"] = [
     "polars>=2",
     "pytest>=9.2",
 ]
-EXTRAS["dev"] = [*EXTRAS["test"], "build>=1.6", "import-linter>=2.15", "mypy>=2.4", "pybind11>=3", "ruff>=0.17.5"]
+EXTRAS["lint"] = ["import-linter>=2.15", "mypy>=2.4", "ruff>=0.17.5"]
+EXTRAS["dev"] = [*EXTRAS["test"], *EXTRAS["lint"], "build>=1.6", "pybind11>=3"]
 
 NATIVE = Path("pipelines/aligner/native")
 ALIGNER = Pybind11Extension(
@@ -75,6 +85,7 @@ setup(
         "console_scripts": [
             "polyspan-data = pipelines.cli:main",
             "polyspan-inspect = schemas.cli:main",
+            "polyspan-train = training.cli:main",
         ]
     },
 )

@@ -138,7 +138,7 @@ def test_sdist_is_complete_and_has_no_tests(dist: Path, wheel: dict[str, bytes])
 def test_console_scripts_name_functions_that_exist(wheel: dict[str, bytes]) -> None:
     (text,) = (content.decode() for name, content in wheel.items() if name.endswith("/entry_points.txt"))
     scripts = dict(re.findall(r"^([\w-]+) = (\S+)$", text, re.MULTILINE))
-    assert sorted(scripts) == ["polyspan-data", "polyspan-inspect"]
+    assert sorted(scripts) == ["polyspan-data", "polyspan-inspect", "polyspan-train"]
     for target in scripts.values():
         module, _, function = target.partition(":")
         assert callable(getattr(importlib.import_module(module), function))

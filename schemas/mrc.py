@@ -1,0 +1,214 @@
+"""Labelled records for fine-tuning and evaluation: questions, tagged sentences, sentence pairs.
+
+Three schemas, one for each shape that benchmarks come in. Tagging and classification become `MrcExample`s too where a
+method asks one query per label (mPMR, table 6): then `label` names what the query asks for.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from schemas.spans import CharSpan
+
+NAME, TAGGING_NAME, PAIR_NAME = "mrc", "tagging", "pair"
+VERSION = 1
+
+_SPANS = pa.list_(
+    pa.field(
+        "item",
+        pa.struct(
+            [pa.field("start_char", pa.int32(), nullable=False), pa.field("end_char", pa.int32(), nullable=False)]
+        ),
+        nullable=False,
+    )
+)
+_STRINGS = pa.list_(pa.field("item", pa.string(), nullable=False))
+
+ARROW_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("lang", pa.string(), nullable=False),
+        pa.field("query", pa.string(), nullable=False),
+        pa.field("context", pa.string(), nullable=False),
+        pa.field("answers", _SPANS, nullable=False),
+        pa.field("answer_texts", _STRINGS, nullable=False),
+        pa.field("answerable", pa.bool_(), nullable=False),
+        pa.field("task", pa.string(), nullable=False),
+        pa.field("label", pa.string()),
+    ],
+    metadata={"polyspan.schema": f"{NAME}/{VERSION}"},
+)
+
+TAGGING_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("lang", pa.string(), nullable=False),
+        pa.field("text", pa.string(), nullable=False),
+        pa.field("tokens", _SPANS, nullable=False),
+        pa.field("tags", _STRINGS, nullable=False),
+        pa.field("task", pa.string(), nullable=False),
+    ],
+    metadata={"polyspan.schema": f"{TAGGING_NAME}/{VERSION}"},
+)
+
+PAIR_SCHEMA = pa.schema(
+    [
+        pa.field("id", pa.string(), nullable=False),
+        pa.field("lang", pa.string(), nullable=False),
+        pa.field("sentence1", pa.string(), nullable=False),
+        pa.field("sentence2", pa.string(), nullable=False),
+        pa.field("label", pa.string()),
+        pa.field("task", pa.string(), nullable=False),
+    ],
+    metadata={"polyspan.schema": f"{PAIR_NAME}/{VERSION}"},
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MrcExample:
+    """One query and one context. Spans are code points, half-open.
+
+    >>> MrcExample(
+    ...     id="56be4db0acb8001400a502ec", lang="en", query="Who won?", context="The Broncos won.",
+    ...     answers=(CharSpan(4, 11),), answer_texts=("Broncos",), answerable=True, task="xquad", label=None,
+    ... )
+
+    In Chinese `丹佛野马队赢了。` the answer `丹佛野马队` would be `[0, 5)`.
+    """
+
+    id: str
+    lang: str  # of the context
+    query: str
+    context: str
+    answers: tuple[CharSpan, ...]  # of `context`: those that hold what the file says they hold
+    answer_texts: tuple[str, ...]  # as published: what official metrics compare with
+    answerable: bool
+    task: str
+    label: str | None  # which label the query asks for, where a task was turned into questions
+
+    def to_row(self) -> dict[str, Any]:
+        """The plain values that `pyarrow` turns into a row of `ARROW_SCHEMA`."""
+        return {
+            "id": self.id,
+            "lang": self.lang,
+            "query": self.query,
+            "context": self.context,
+            "answers": _rows(self.answers),
+            "answer_texts": list(self.answer_texts),
+            "answerable": self.answerable,
+            "task": self.task,
+            "label": self.label,
+        }
+
+    @classmethod
+    def from_row(cls, row: dict[str, Any]) -> MrcExample:
+        """The example that an Arrow row holds."""
+        return cls(**{**row, "answers": _spans(row["answers"]), "answer_texts": tuple(row["answer_texts"])})
+
+
+@dataclass(frozen=True, slots=True)
+class TaggingExample:
+    """One sentence, its words as spans of it, and one IOB2 tag per word (none at all where the file has no labels).
+
+    >>> TaggingExample(
+    ...     id="n01001-0001", lang="de", text="In Hanoi.", tokens=(CharSpan(0, 2), CharSpan(3, 8), CharSpan(8, 9)),
+    ...     tags=("O", "B-LOC", "O"), task="universal_ner",
+    ... )
+
+    In Chinese `在河内。` the words would be `[0, 1)`, `[1, 3)` and `[3, 4)`.
+    """
+
+    id: str
+    lang: str
+    text: str
+    tokens: tuple[CharSpan, ...]
+    tags: tuple[str, ...]
+    task: str
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(span.of(self.text) for span in self.tokens)
+
+    def to_row(self) -> dict[str, Any]:
+        """The plain values that `pyarrow` turns into a row of `TAGGING_SCHEMA`."""
+        return {
+            "id": self.id,
+            "lang": self.lang,
+            "text": self.text,
+            "tokens": _rows(self.tokens),
+            "tags": list(self.tags),
+            "task": self.task,
+        }
+
+    @classmethod
+    def from_row(cls, row: dict[str, Any]) -> TaggingExample:
+        """The example that an Arrow row holds."""
+        return cls(**{**row, "tokens": _spans(row["tokens"]), "tags": tuple(row["tags"])})
+
+
+@dataclass(frozen=True, slots=True)
+class PairExample:
+    """Two sentences and how they relate; `label` is None where the file has no labels.
+
+    >>> PairExample("3", "en", "Anna lives in Hanoi.", "Hanoi is where Anna lives.", label="1", task="paws_x")
+
+    In Vietnamese: `PairExample("3", "vi", "Anna sống ở Hà Nội.", "Hà Nội là nơi Anna sống.", "1", "paws_x")`.
+    """
+
+    id: str
+    lang: str
+    sentence1: str
+    sentence2: str
+    label: str | None
+    task: str
+
+    def to_row(self) -> dict[str, Any]:
+        """The plain values that `pyarrow` turns into a row of `PAIR_SCHEMA`."""
+        return {
+            "id": self.id,
+            "lang": self.lang,
+            "sentence1": self.sentence1,
+            "sentence2": self.sentence2,
+            "label": self.label,
+            "task": self.task,
+        }
+
+    @classmethod
+    def from_row(cls, row: dict[str, Any]) -> PairExample:
+        """The example that an Arrow row holds."""
+        return cls(**row)
+
+
+def problems(example: MrcExample | TaggingExample | PairExample) -> list[str]:
+    """What breaks the contract in this example, in words; empty when nothing does."""
+    found = [f"{name} is empty" for name in ("id", "lang", "task") if not getattr(example, name)]
+    if isinstance(example, MrcExample):
+        if any(not 0 <= start < end <= len(example.context) for start, end in example.answers):
+            found.append("an answer lies outside the context, or is empty")
+        texts = {span.of(example.context) for span in example.answers}
+        found += [f"answer {text!r} is none of answer_texts" for text in sorted(texts.difference(example.answer_texts))]
+        if example.answerable != bool(example.answer_texts):
+            found.append(f"answerable is {example.answerable}, but it has {len(example.answer_texts)} answer_texts")
+    elif isinstance(example, TaggingExample):
+        if any(not 0 <= start <= end <= len(example.text) for start, end in example.tokens):  # WikiAnn has empty words
+            found.append("a token lies outside the text")
+        if any(left.end > right.start for left, right in itertools.pairwise(example.tokens)):
+            found.append("tokens overlap or are out of order")
+        if example.tags and len(example.tags) != len(example.tokens):
+            found.append(f"{len(example.tokens)} tokens, but {len(example.tags)} tags")
+        for before, tag in itertools.pairwise(("O", *example.tags)):
+            if tag != "O" and not (tag[:2] == "B-" or (tag[:2] == "I-" and before[2:] == tag[2:] and before != "O")):
+                found.append(f"tag {tag} after {before} is not IOB2")
+    return found
+
+
+def _rows(spans: tuple[CharSpan, ...]) -> list[dict[str, int]]:
+    return [{"start_char": start, "end_char": end} for start, end in spans]
+
+
+def _spans(rows: list[dict[str, int]]) -> tuple[CharSpan, ...]:
+    return tuple(CharSpan(row["start_char"], row["end_char"]) for row in rows)

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from schemas import manifest
+from schemas.manifest import DatasetError
+from schemas.shards import read_examples
+from tests.golden import make_anchor_mrc_1, make_clism_1
+from tests.training.data.made import clism_dataset
+from training.data.datasets import open_datasets
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> list[Path]:
+    return [
+        clism_dataset(tmp_path / "one", {"vi": 5, "zh": 2}, shards=3),
+        clism_dataset(tmp_path / "two", {"ar": 3, "vi": 1}, shards=1, first_id=100),
+    ]
+
+
+def test_rows_are_numbered_through_all_folders_and_shards(folders):
+    rows = open_datasets(folders)
+    expected = [example.to_row() for folder in folders for example in read_examples(folder)]
+    assert len(rows) == len(expected) == 11
+    assert [rows[at] for at in range(11)] == expected
+    langs = [rows.langs[code] for code in rows.lang_of_row]
+    assert langs == [f"{row['source_lang']}-{row['target_lang']}" for row in expected]
+    assert rows.dataset_of_row.tolist() == [0] * 7 + [1] * 4
+    sizes = [len((row["masked_source_text"] + row["target_text"]).encode()) for row in expected]
+    assert rows.bytes_of_row.tolist() == sizes
+    assert rows.file_of(6) == f"{folders[0]}/data/part-00002-of-00003.arrow, row 0"
+    assert rows.file_of(8) == f"{folders[1]}/data/part-00000-of-00001.arrow, row 1"
+    for row in (-1, 11):
+        with pytest.raises(IndexError, match=r"0\.\.10"):
+            rows[row]
+
+
+def test_anchor_examples_are_read_by_their_language(tmp_path):
+    make_anchor_mrc_1.write(tmp_path)
+    rows, expected = open_datasets([tmp_path]), [example.to_row() for example in read_examples(tmp_path)]
+    assert [rows[at] for at in range(len(rows))] == expected
+    assert [rows.langs[code] for code in rows.lang_of_row] == [row["lang"] for row in expected]
+    assert rows.bytes_of_row[0] == len((expected[0]["query_text"] + expected[0]["context_text"]).encode())
+
+
+def test_rows_reach_another_process_as_paths(folders):
+    rows = open_datasets(folders)
+    sent = pickle.dumps(rows)
+    assert expected_text(rows).encode() not in sent
+    again = pickle.loads(sent)
+    assert again[10] == rows[10] and again.lang_of_row.tolist() == rows.lang_of_row.tolist()
+
+
+def expected_text(rows) -> str:
+    return rows[0]["target_text"]
+
+
+def test_the_fingerprint_is_that_of_the_rows_in_their_order(folders, tmp_path):
+    found = {open_datasets(order).fingerprint for order in (folders, folders[::-1], folders[:1])}
+    assert len(found) == 3
+    folders[0].rename(tmp_path / "moved")
+    assert open_datasets([tmp_path / "moved", folders[1]]).fingerprint in found
+
+
+def cut_short(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-10])
+
+
+def alter(path: Path) -> None:
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b"sinh", b"sing").replace(b" la", b" lo"))
+
+
+@pytest.mark.parametrize(
+    "damage, expected",
+    [(cut_short, "truncated"), (alter, "altered"), (Path.unlink, "missing")],
+)
+def test_a_damaged_shard_is_refused_by_name(damage, expected, folders):
+    damage(folders[0] / "data" / "part-00001-of-00003.arrow")
+    with pytest.raises(DatasetError, match=rf"one/data/part-00001-of-00003\.arrow.*{expected}.*Restore it"):
+        open_datasets(folders)
+
+
+def test_without_checksums_contents_are_not_read_but_sizes_are_compared(folders):
+    alter(folders[0] / "data" / "part-00001-of-00003.arrow")
+    assert len(open_datasets(folders, checksums=False)) == 11
+    cut_short(folders[0] / "data" / "part-00001-of-00003.arrow")
+    with pytest.raises(DatasetError, match="truncated"):
+        open_datasets(folders, checksums=False)
+
+
+def test_datasets_of_two_schemas_are_refused(folders, tmp_path):
+    anchors = tmp_path / "anchors"
+    make_anchor_mrc_1.write(anchors)
+    with pytest.raises(
+        DatasetError, match=r"anchors: has schema anchor_mrc/1, but .*one has clism/1.*a run of their own"
+    ):
+        open_datasets([folders[0], anchors])
+
+
+def test_folders_that_are_no_dataset_to_train_on_are_refused(folders, tmp_path):
+    with pytest.raises(DatasetError, match="no dataset was given"):
+        open_datasets([])
+    with pytest.raises(DatasetError, match=r"given twice\. .* raise its weight"):
+        open_datasets([folders[0], folders[1], folders[0]])
+    with pytest.raises(DatasetError, match="no such folder"):
+        open_datasets([tmp_path / "nowhere"])
+    (folders[1] / "data" / "part-00009-of-00010.arrow").write_bytes(b"")
+    with pytest.raises(DatasetError, match=r"two: data/part-00009-of-00010\.arrow: not in the manifest"):
+        open_datasets(folders)
+
+
+def test_a_dataset_without_examples_is_refused(tmp_path):
+    whole = make_clism_1.write(tmp_path, make_clism_1.examples()[:1], shards=1)
+    empty = make_clism_1.write_file(tmp_path, whole.shards[0].file, [])
+    counts: dict = {}
+    (tmp_path / manifest.FILE_NAME).write_text(replace(whole, shards=(empty,), counts=counts).to_json())
+    with pytest.raises(DatasetError, match=r"holds no example\. See why: polyspan-inspect stats"):
+        open_datasets([tmp_path])
+
+
+def test_a_manifest_that_contradicts_itself_is_refused(folders):
+    path = folders[0] / manifest.FILE_NAME
+    values = json.loads(path.read_text())
+    values["shards"].pop()
+    path.write_text(json.dumps(values))
+    with pytest.raises(DatasetError, match=r"the shards hold 6 rows, but the counts say 7 .*polyspan-inspect verify"):
+        open_datasets(folders)

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.training.runs import DATA
+from training.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+CLISM, ANCHOR_MRC = (str(DATA[recipe]) for recipe in ("tiny_clism", "tiny_mpmr"))
+FAST = ["--steps", "4", "--batch-size", "4", "--warmup-steps", "1", "--loader-workers", "0", "--device", "cpu"]
+
+
+def run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr."""
+    code = 0
+    try:
+        main(arguments)
+    except SystemExit as stopped:
+        code = stopped.code if isinstance(stopped.code, int) else 1
+    printed = capsys.readouterr()
+    return code, printed.out, printed.err
+
+
+def python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=os.environ, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# --- imports ----------------------------------------------------------------------------------------------------------
+
+
+def test_help_does_not_wait_for_torch() -> None:
+    code = (
+        "import sys, training.cli as cli\n"
+        "try: cli.main(['pretrain', 'clism', '--help'])\n"
+        "except SystemExit as stopped: assert stopped.code == 0\n"
+        "print([name for name in ('torch', 'transformers', 'numpy') if name in sys.modules])"
+    )
+    shown = python(code)
+    assert shown.endswith("[]\n") and "--cacr-temperature" in shown
+
+
+def test_training_needs_neither_beam_nor_the_pipelines() -> None:
+    code = (
+        "import sys; sys.modules['apache_beam'] = sys.modules['pipelines'] = None\n"
+        "import training.pretrain, training.cli"
+    )
+    assert python(code) == ""
+
+
+# --- what it says -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arguments, code", [(["--help"], 0), ([], 2), (["pretrain"], 2), (["pretrain", "--help"], 0)])
+def test_usage(arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    found, out, _ = run(*arguments, capsys=capsys)
+    assert found == code
+    assert "usage: polyspan-train" in out and ("mpmr_base" in out) == ("pretrain" in arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        (["pretrian"], "There is no command 'pretrian'. Did you mean pretrain?"),
+        (["pretrain", "tiny_mpm"], "There is no recipe 'tiny_mpm'. Did you mean tiny_mpmr?"),
+        (["pretrain", "clism", "--learning-rat", "1"], "--learning-rate FLOAT"),
+        (["pretrain", "mpmr_base", "--cacr-temperature", "1"], "--cacr-temperature"),
+        (["pretrain", "clism", "--output", "x"], "no data: name the dataset folders with --data"),
+        (["pretrain", "clism", "--data", CLISM], "no output: name the folder to write with --output"),
+        (["pretrain", "mpmr_base", "--data", CLISM, "--output", "x"], "has schema clism/1, but recipe mpmr_base reads"),
+        (["pretrain", "clism", "--data", CLISM, "--output", "x", "--steps", "9"], "1500 warm-up steps do not fit"),
+        (["pretrain", "tiny_clism", "--data", CLISM, "--output", "{here}"], "holds files, but no run"),
+    ],
+)
+def test_what_cannot_work_ends_with_2_and_a_hint(
+    arguments: list[str], expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "thesis.txt").touch()
+    code, _, err = run(*(each.format(here=tmp_path) for each in arguments), capsys=capsys)
+    assert code == 2 and expected in err
+
+
+def test_a_folder_that_is_no_dataset_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("pretrain", "clism", "--data", str(tmp_path / "absent"), "--output", str(tmp_path / "run"))
+    code, _, err = run(*arguments, capsys=capsys)
+    assert code == 1 and f"{tmp_path}/absent: no such folder" in err
+
+
+def test_a_model_that_is_not_there_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.models.folder.snapshot_download", _unreachable)
+    arguments = ("--data", CLISM, "--output", str(tmp_path / "run"), "--model", str(tmp_path / "absent"))
+    code, _, err = run("pretrain", "clism", *arguments, capsys=capsys)
+    assert code == 1 and f"{tmp_path}/absent: no such folder" in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_texts_longer_than_the_model_has_positions_for_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ("--data", CLISM, "--output", str(tmp_path), "--max-target-tokens", "400", *FAST)
+    code, _, err = run("pretrain", "tiny_clism", *arguments, capsys=capsys)
+    assert (
+        code == 2 and "make 532 with special tokens, but tiny has positions for 512. Lower --max-target-tokens" in err
+    )
+
+
+# --- a run ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_from_data_to_a_model_that_hugging_face_loads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    output = str(tmp_path / "run")
+    command = ("pretrain", "tiny_mpmr", "--data", ANCHOR_MRC, "--output", output, *FAST)
+    code, out, err = run(*command, capsys=capsys)
+    assert code == 0
+    assert "Training with tiny_mpmr on the CPU: an encoder of 2 layers" in err and "step 4/4  loss " in err
+    assert "Trained tiny_mpmr for 4 steps" in out and f"AutoModel.from_pretrained('{output}/model')" in out
+    assert sorted(each.name for each in Path(output).iterdir()) == [
+        "checkpoints", "metrics.jsonl", "model", "run.json", "tensorboard"
+    ]  # fmt: skip
+    text = AutoTokenizer.from_pretrained(f"{output}/model")("Anna lives in Hanoi.", return_tensors="pt")
+    assert AutoModel.from_pretrained(f"{output}/model")(**text).last_hidden_state.isfinite().all()
+
+    told = json.loads(Path(output, "run.json").read_text())
+    assert told["recipe"]["steps"] == 4 and told["recipe"]["precision"] == "fp32"
+    assert len(told["data"]["1"]) == 64 and told["versions"]["torch"]
+
+    before = Path(output, "metrics.jsonl").read_bytes()
+    code, again, _ = run(*command, capsys=capsys)  # it is done: nothing is trained, the same is said
+    assert code == 0 and again == out and Path(output, "metrics.jsonl").read_bytes() == before
+
+    code, _, err = run(*command, "--learning-rate", "0.5", capsys=capsys)
+    assert code == 2
+    assert (
+        "holds another run, which this command cannot go on with. recipe.learning_rate: 0.001 when the run was" in err
+    )
+    code, _, err = run(*command[:3], CLISM, *command[4:], capsys=capsys)
+    assert code == 2 and "has schema clism/1" in err
+
+    code, _, _ = run(*command, "--learning-rate", "0.5", "--overwrite", capsys=capsys)
+    assert code == 0 and json.loads(Path(output, "run.json").read_text())["recipe"]["learning_rate"] == 0.5
+
+
+def test_other_data_under_the_same_name_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import shutil
+
+    from tests.training.data.made import clism_dataset
+
+    data, output = str(tmp_path / "data"), str(tmp_path / "run")
+    shutil.copytree(CLISM, data)
+    command = ("pretrain", "tiny_clism", "--data", data, "--output", output, *FAST)
+    assert run(*command, capsys=capsys)[0] == 0
+    shutil.rmtree(data)
+    clism_dataset(Path(data), {"vi": 5})
+    code, _, err = run(*command, capsys=capsys)
+    assert code == 2 and "data.1: " in err and "Repeat its own command" in err
+
+
+def test_losses_of_weight_0_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for part in ("clism", "cacr", "mlm"):
+        others = [f"--{each}-weight=0" for each in ("clism", "cacr", "mlm") if each != part]
+        arguments = ("--data", CLISM, "--output", str(tmp_path / part), *FAST, *others)
+        assert run("pretrain", "tiny_clism", *arguments, capsys=capsys)[0] == 0
+        row = json.loads((tmp_path / part / "metrics.jsonl").read_text().splitlines()[0])
+        assert [name for name in row if name.startswith("loss/")] == [f"loss/{part}"]
+        assert row["loss"] == row[f"loss/{part}"] > 0
+
+
+def _unreachable(*_: object, **__: object) -> None:
+    raise ConnectionError

@@ -1,0 +1,148 @@
+"""The rows of one or several dataset folders, memory-mapped: nothing of the corpus is copied or read early."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas import manifest
+from schemas.manifest import DatasetError, Manifest, ShardEntry
+from schemas.shards import check_shard, langs_of, open_shard, stray_files
+
+# The texts that one sequence of the encoder is made of.
+TEXTS = {"clism/1": ("masked_source_text", "target_text"), "anchor_mrc/1": ("query_text", "context_text")}
+
+
+class ShardRows:
+    """Random access to the rows of dataset folders of one schema, numbered through: `rows[i]` is a plain dict.
+
+    Holds 8 bytes a row besides the memory maps. Pickles as its folders, so that a worker process maps the same files.
+    """
+
+    def __init__(self, folders: Sequence[Path], indices: Sequence[Manifest]) -> None:
+        """Use `open_datasets`, which checks the folders first."""
+        self.folders = tuple(folders)
+        self.schema = indices[0].schema
+        self.texts = TEXTS[self.schema]
+        self.fingerprint = _fingerprint(indices)
+        self._indices = tuple(indices)
+        self._batches: list[pa.RecordBatch] = []
+        langs: list[pa.Array] = []
+        sizes: list[np.ndarray] = [np.empty(0, np.int32)]
+        dataset_rows = []
+        for folder, index in zip(folders, indices, strict=True):
+            for batch in _batches(folder, index):
+                self._batches.append(batch)
+                langs.append(pc.dictionary_encode(langs_of(batch)))
+                sizes.append(_text_bytes(batch, self.texts))
+            dataset_rows.append(sum(shard.rows for shard in index.shards))
+        self._starts = np.cumsum([0, *(batch.num_rows for batch in self._batches)])
+        encoded = pa.chunked_array(langs, pa.dictionary(pa.int32(), pa.string())).unify_dictionaries()
+        self.langs: tuple[str, ...] = tuple(encoded.chunk(0).dictionary.to_pylist()) if langs else ()
+        #: Of each row: which of `langs` it is in ("en-vi", or "sw" where there is one language).
+        self.lang_of_row = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks]).astype(np.int16)
+        #: Of each row: which of `folders` it comes from.
+        self.dataset_of_row = np.repeat(np.arange(len(folders), dtype=np.int16), dataset_rows)
+        #: Of each row: UTF-8 bytes of the texts that the encoder reads; known without reading them.
+        self.bytes_of_row = np.concatenate(sizes)
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def __getitem__(self, row: int) -> dict[str, Any]:
+        if not 0 <= row < len(self):
+            raise IndexError(f"expected a row in 0..{len(self) - 1}, found {row}")
+        at = int(np.searchsorted(self._starts, row, side="right")) - 1
+        offset = row - int(self._starts[at])
+        batch = self._batches[at]
+        return {name: column[offset].as_py() for name, column in zip(batch.schema.names, batch.columns, strict=True)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ShardRows, (self.folders, self._indices)
+
+    def file_of(self, row: int) -> str:
+        """Where a row stands, for messages: `folder/data/part-00000-of-00001.arrow, row 17`."""
+        for folder, index in zip(self.folders, self._indices, strict=True):
+            for shard in index.shards:
+                if row < shard.rows:
+                    return f"{folder / shard.file}, row {row}"
+                row -= shard.rows
+        raise IndexError(f"expected a row in 0..{len(self) - 1}")
+
+    def tokens(self, bytes_per_token: Mapping[str, float], longest: int | None = None) -> np.ndarray:
+        """About how many tokens each row has, at most `longest`: float32. Raises `KeyError` for an unknown language."""
+        rates = np.array([1 / bytes_per_token[lang] for lang in self.langs], np.float32)
+        found = self.bytes_of_row * rates[self.lang_of_row]
+        return found if longest is None else np.minimum(found, np.float32(longest))
+
+
+def open_datasets(folders: Sequence[str | Path], checksums: bool = True, threads: int | None = None) -> ShardRows:
+    """The rows of all folders, in the order given.
+
+    Every shard's size, schema and number of rows are compared with the manifest, and its bytes with the checksum there,
+    unless `checksums` is False: on all ranks but the first of a machine, say. Raises `DatasetError`, naming the file
+    and what to do, before any row is read.
+    """
+    paths = [Path(folder) for folder in folders]
+    if not paths:
+        raise DatasetError("no dataset was given. Expected one or more folders that `polyspan-data` wrote")
+    repeated = sorted({str(path) for path in paths if paths.count(path) > 1})
+    if repeated:
+        raise DatasetError(f"{', '.join(repeated)}: given twice. To see a dataset more often, raise its weight")
+    indices = [manifest.load(path) for path in paths]
+    for path, index in zip(paths, indices, strict=True):
+        _check_folder(path, index, paths[0], indices[0].schema)
+    shards = [(path, shard) for path, index in zip(paths, indices, strict=True) for shard in index.shards]
+
+    def check(shard: tuple[Path, ShardEntry]) -> None:
+        check_shard(shard[0] / shard[1].file, shard[1].info, indices[0].schema, checksum=checksums)
+
+    with ThreadPoolExecutor(threads or min(8, os.cpu_count() or 1)) as pool:
+        for _ in pool.map(check, shards):  # in order: of several bad shards the first is named
+            pass
+    return ShardRows(paths, indices)
+
+
+def _check_folder(path: Path, index: Manifest, first: Path, schema: str) -> None:
+    if index.schema not in TEXTS:
+        raise DatasetError(f"{path}: no recipe trains on schema {index.schema}, only on {', '.join(sorted(TEXTS))}")
+    if index.schema != schema:
+        raise DatasetError(
+            f"{path}: has schema {index.schema}, but {first} has {schema}. One run trains on one schema: "
+            "give the other folders to a run of their own"
+        )
+    if problems := index.problems():
+        raise DatasetError(f"{path / manifest.FILE_NAME}: {problems[0]}. See: polyspan-inspect verify {path}")
+    if strays := stray_files(path, index):
+        raise DatasetError(f"{path}: {', '.join(strays)}: not in the manifest. Move what is not part of the dataset")
+    if not sum(shard.rows for shard in index.shards):
+        raise DatasetError(f"{path}: holds no example. See why: polyspan-inspect stats {path}")
+
+
+def _batches(folder: Path, index: Manifest) -> Iterator[pa.RecordBatch]:
+    for shard in index.shards:
+        yield from open_shard(folder / shard.file, index.schema)
+
+
+def _text_bytes(batch: pa.RecordBatch, columns: Sequence[str]) -> np.ndarray:
+    """Read off Arrow's offsets: the text itself stays on the disk."""
+    total = np.zeros(batch.num_rows, np.int32)
+    for name in columns:
+        total += pc.binary_length(batch[name]).to_numpy(zero_copy_only=False)
+    return total
+
+
+def _fingerprint(indices: Sequence[Manifest]) -> str:
+    """What a run that resumes compares: the same rows in the same order, wherever the folders stand."""
+    digest = hashlib.sha256()
+    for index in indices:
+        digest.update(f"{index.schema} {[shard.sha256 for shard in index.shards]}\n".encode())
+    return digest.hexdigest()[:16]

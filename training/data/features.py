@@ -1,0 +1,152 @@
+"""One row of a dataset as ids, places and nothing else: what a batch is packed from. Pure functions, no tensors.
+
+Every place counts tokens from the start of the example's own sequence; an answer is its first and LAST token.
+
+A row that cannot be used gives a reason instead. What is lost within a row that can be used stands in its `notes`, once
+for each question or answer, so that the caller counts both:
+
+    truncated_question     its [QUE] lies beyond the limit: dropped
+    truncated_answer       the answer ends beyond the limit: dropped
+    answer_without_tokens  the tokenizer leaves out all its code points: dropped
+    not_on_token_boundary  kept: the fewest tokens that cover it read as a little more than the answer, or, where the
+                           tokenizer leaves out code points at its edge, as a little less
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from schemas.clism import QUE_TOKEN
+from training.data.tokens import Encoded, TextEncoder, token_span
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most tokens of each text; special tokens come on top, 4 to a pair in XLM-R's form.
+
+    `source` and `target`: 128 a sentence (CLISM, 4.2). `query` and `context`: mPMR limits words, 50 and 200, when its
+    examples are made; that is some 350 tokens, and these keep outliers within 512 with the special tokens.
+    """
+
+    source: int = 128
+    target: int = 128
+    query: int = 128
+    context: int = 380
+
+
+class ClismFeatures(NamedTuple):
+    """`<s> masked source </s></s> target </s>` with Q questions (CLISM, 3.1), and the source alone for CACR (3.2)."""
+
+    id: str
+    ids: tuple[int, ...]
+    que: tuple[int, ...]  # Q: the place of each question's [QUE]
+    answers: tuple[tuple[int, int], ...]  # Q
+    source: tuple[int, int]  # [start, end) of the masked source, without special tokens
+    target: tuple[int, int]
+    source_only: tuple[int, ...]  # ids of `<s> source </s>`
+    notes: tuple[str, ...] = ()
+
+
+class WaeFeatures(NamedTuple):
+    """`<s> query </s></s> context </s>` with every valid answer (mPMR, 2.1); none if the query is not answered."""
+
+    id: str
+    ids: tuple[int, ...]
+    context: tuple[int, int]  # [start, end), without special tokens
+    answers: tuple[tuple[int, int], ...]  # distinct
+    answerable: bool
+    notes: tuple[str, ...] = ()
+
+
+def clism_features(row: Mapping[str, Any], encoder: TextEncoder, limits: Limits) -> ClismFeatures | str:
+    """The features of a row of clism/1, or why it cannot be used: a note's reason if no question is left, or
+    `empty_source` or `empty_target` if the tokenizer leaves out a whole text.
+
+    Where a question is dropped for its answer, its [QUE] stays in the source.
+    """
+    questions = row["questions"]
+    que_spans = [(each["que_start_char"], each["que_start_char"] + len(QUE_TOKEN)) for each in questions]
+    masked, que_places = encoder.encode_masked(row["masked_source_text"], que_spans, encoder.que_id)
+    source = encoder.ids(row["source_text"])
+    target = encoder.encode(row["target_text"])
+    if not source:
+        return "empty_source"
+    if not target.ids:
+        return "empty_target"
+
+    ids, in_source, in_target = encoder.pair(masked[: limits.source], target.ids[: limits.target])
+    que, answers, notes = [], [], []
+    for question, place in zip(questions, que_places, strict=True):
+        if place >= limits.source:
+            notes.append("truncated_question")
+            continue
+        answer = _place_answer(
+            target, question["answer_start_char"], question["answer_end_char"], in_target[0], limits.target, notes
+        )
+        if answer is not None:
+            que.append(in_source[0] + place)
+            answers.append(answer)
+    if not que:
+        return notes[0] if notes else "no_question"
+    return ClismFeatures(
+        id=row["id"],
+        ids=ids,
+        que=tuple(que),
+        answers=tuple(answers),
+        source=in_source,
+        target=in_target,
+        source_only=encoder.single(source[: limits.source]),
+        notes=tuple(notes),
+    )
+
+
+def wae_features(row: Mapping[str, Any], encoder: TextEncoder, limits: Limits) -> WaeFeatures | str:
+    """The features of a row of anchor_mrc/1, or why it cannot be used: a note's reason if an answerable row has lost
+    all its answers, or `empty_query` or `empty_context` if the tokenizer leaves out a whole text.
+
+    The query's masks become the tokenizer's own; any other "[MASK]" in it is text.
+    """
+    mask_spans = [(span["start_char"], span["end_char"]) for span in row["query_mask_spans"]]
+    query, _ = encoder.encode_masked(row["query_text"], mask_spans, encoder.mask_id)
+    context = encoder.encode(row["context_text"])
+    if not query:
+        return "empty_query"
+    if not context.ids:
+        return "empty_context"
+
+    ids, _, in_context = encoder.pair(query[: limits.query], context.ids[: limits.context])
+    notes: list[str] = []
+    placed = [
+        _place_answer(context, span["start_char"], span["end_char"], in_context[0], limits.context, notes)
+        for span in row["answers"]
+    ]
+    answers = dict.fromkeys(answer for answer in placed if answer is not None)  # two may lie in the same tokens
+    if row["answerable"] and not answers:
+        return notes[0] if notes else "no_answer"
+    return WaeFeatures(
+        id=row["id"],
+        ids=ids,
+        context=in_context,
+        answers=tuple(answers),
+        answerable=row["answerable"],
+        notes=tuple(notes),
+    )
+
+
+def _place_answer(
+    encoded: Encoded, start_char: int, end_char: int, offset: int, limit: int, notes: list[str]
+) -> tuple[int, int] | None:
+    """First and LAST token of an answer in a sequence whose text begins at `offset`. What is lost goes to `notes`."""
+    span = token_span(encoded, start_char, end_char)
+    if span is None:
+        notes.append("answer_without_tokens")
+        return None
+    first, last = span
+    if last >= limit:
+        notes.append("truncated_answer")
+        return None
+    if encoded.starts[first] != start_char or encoded.ends[last] != end_char:
+        notes.append("not_on_token_boundary")
+    return offset + first, offset + last

@@ -1,0 +1,151 @@
+"""Batches in the plan's order, from any step on, made in this process or in workers: the same either way."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from training.data.batches import as_arrays, as_tensors
+from training.data.datasets import ShardRows
+from training.data.makers import BatchMaker
+from training.data.plan import Plan, balanced
+from training.errors import ConfigError, TrainingError
+
+
+class StepBatches(NamedTuple):
+    """What one rank computes in one step."""
+
+    step: int
+    micro_batches: tuple[Any, ...]  # an empty one where all of its rows were refused
+    refused: dict[str, int]  # reason → rows of this rank's share that cannot be used
+    notes: dict[str, int]  # reason → what was lost or blurred within rows that are used
+    seconds_waited: float  # for the loader
+
+
+class _Share(NamedTuple):
+    """A rank's rows of a step, and into how many parts they are cut."""
+
+    step: int
+    rows: list[int]
+    passes: list[int]
+    parts: int
+
+
+class Batches:
+    """One rank's batches: `for batches in loader.starting(step)` goes on for ever.
+
+    A step depends on the plan, the rows, the maker and the rank alone: not on the step that iteration began with, nor
+    on the number of workers. Torch's global generator is left as it is.
+    """
+
+    def __init__(
+        self,
+        rows: ShardRows,
+        plan: Plan,
+        maker: BatchMaker,
+        *,
+        rank: int = 0,
+        world_size: int = 1,
+        micro_batches: int = 1,
+        most_tokens: int | None = None,
+        workers: int = 0,
+        prefetch: int = 4,
+        pin_memory: bool = False,
+    ) -> None:
+        """Each rank's share is cut into `micro_batches`, or into more so that none has over `most_tokens`, about.
+
+        `workers` processes hold `prefetch` steps each in advance. Raises `ConfigError` if there are too few examples in
+        a step to go round.
+        """
+        if plan.batch_size < world_size * micro_batches:
+            raise ConfigError(
+                f"a step of {plan.batch_size} examples cannot be divided over {world_size} ranks and {micro_batches} "
+                f"micro-batches each. Expected a batch of at least {world_size * micro_batches}"
+            )
+        self._rows, self._plan, self._maker = rows, plan, maker
+        self._rank, self._world_size = rank, world_size
+        self._micro_batches, self._most_tokens = micro_batches, most_tokens
+        self._workers, self._prefetch, self._pin_memory = workers, prefetch, pin_memory
+
+    def starting(self, step: int) -> Iterator[StepBatches]:
+        """Step `step` and all that follow. Raises `TrainingError` naming the example if one cannot be made."""
+        loader: DataLoader[Any] = DataLoader(
+            _Steps(self._rows, self._maker, as_values=self._workers > 0),
+            sampler=_Shares(self, step),
+            batch_size=None,  # each share becomes one item
+            num_workers=self._workers,
+            prefetch_factor=self._prefetch if self._workers else None,
+            generator=torch.Generator(),  # or it would draw from the one that decides dropout
+        )
+        steps = iter(loader)
+        while True:
+            began = time.perf_counter()
+            made: StepBatches = next(steps)
+            batches = tuple(as_tensors(each) for each in made.micro_batches)
+            if self._pin_memory:
+                batches = tuple(each.pin_memory() for each in batches)
+            yield made._replace(micro_batches=batches, seconds_waited=time.perf_counter() - began)
+
+    def _share(self, step: int) -> _Share:
+        parts = self._micro_batches
+        if self._most_tokens is not None:
+            parts = max(parts, self._plan.micro_batches(step, self._world_size, self._most_tokens))
+        drawn = self._plan.share(step, self._rank, self._world_size)
+        return _Share(step, drawn.rows.tolist(), drawn.passes.tolist(), parts)
+
+
+class _Shares(Sampler[Any]):
+    def __init__(self, batches: Batches, first: int) -> None:
+        self._batches, self._first = batches, first
+
+    def __iter__(self) -> Iterator[_Share]:
+        return map(self._batches._share, count(self._first))
+
+
+class _Steps(Dataset[Any]):
+    """What a worker does: a share's rows become features, and these micro-batches."""
+
+    def __init__(self, rows: ShardRows, maker: BatchMaker, as_values: bool) -> None:
+        self._rows, self._maker, self._as_values = rows, maker, as_values
+
+    def __getitem__(self, share: _Share) -> StepBatches:
+        examples, keys, refused, notes = [], [], Counter[str](), Counter[str]()
+        for row, passes in zip(share.rows, share.passes, strict=True):
+            features = self._features(row, share.step)
+            if isinstance(features, str):
+                refused[features] += 1
+            else:
+                examples.append(features)
+                notes.update(features.notes)
+                keys.append((row, passes))
+        lengths = np.array([len(each.ids) for each in examples], np.int64)
+        made = [self._batch(examples, keys, part.tolist(), share.step) for part in balanced(lengths, share.parts)]
+        batches = tuple(as_arrays(each) for each in made) if self._as_values else tuple(made)
+        return StepBatches(share.step, batches, dict(refused), dict(notes), 0.0)
+
+    def _features(self, row: int, step: int) -> Any:
+        values = self._rows[row]
+        try:
+            return self._maker.features(values)
+        except Exception as error:
+            raise TrainingError(
+                f"{self._rows.file_of(row)}: example {values.get('id')} of step {step} gave no features: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def _batch(self, examples: Sequence[Any], keys: Sequence[tuple[int, int]], part: Sequence[int], step: int) -> Any:
+        chosen = [examples[place] for place in part]
+        try:
+            return self._maker.batch(chosen, [keys[place] for place in part])
+        except Exception as error:
+            ids = ", ".join(each.id for each in chosen)
+            raise TrainingError(
+                f"step {step}: no batch could be made of the examples {ids}: {type(error).__name__}: {error}"
+            ) from error

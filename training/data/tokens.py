@@ -1,0 +1,253 @@
+"""Text to token ids with exact code-point offsets: any Hugging Face fast tokenizer, behind a cache of words.
+
+A text never turns into special tokens: `</s>` or `[QUE]` that an article happens to spell is text. Special tokens come
+from `pair` and `single`, which follow the tokenizer's own template, and from `encode_masked`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tokenizers import Encoding, Tokenizer
+
+from schemas.clism import QUE_TOKEN
+from training.errors import ConfigError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+CACHED_WORDS = 1 << 18  # some 120 MB when full, in each of a loader's workers
+LONGEST_CACHED = 40  # code points: sentences of scripts without blanks hardly ever come back
+
+_BLANK = "▁"
+_MARKED_BLANKS = "Metaspace"  # the pre-tokenizer that writes them
+# What looks at one code point or grapheme at a time, or only at the text's edges.
+_LOCAL_NORMALIZERS = frozenset("BertNormalizer Lowercase NFC NFD NFKC NFKD Nmt Precompiled StripAccents Strip".split())
+# Beyond what the description says: a table of the model's own may hold strings with blanks.
+_PROBE = "Anna’s  ﬁve dogs,\tfounded 1999! آنا تعيش हनोई में Hà Nội 東京　に住む。 กรุงเทพฯ 서울 \u0301a 👩‍👩‍👧 <s> x"
+
+
+class Encoded(NamedTuple):
+    """A text's tokens, no special ones. `text[starts[i]:ends[i]]` is what token i was made from, in code points.
+
+    No token covers a blank before its word: "▁" alone is empty. Tokens made from one code point share it ("㎏" as "k",
+    "g"). Starts never fall, nor do ends.
+    """
+
+    ids: tuple[int, ...]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+
+
+def token_span(encoded: Encoded, start_char: int, end_char: int) -> tuple[int, int] | None:
+    """First and LAST of the fewest tokens that cover `[start_char, end_char)`; None if no token stands for any of it.
+
+    It may cover more, where a token straddles an edge, or less, where the tokenizer leaves code points out.
+    """
+    _, starts, ends = encoded
+    first, last = bisect_right(ends, start_char), bisect_left(starts, end_char) - 1
+    while first <= last and starts[first] == ends[first]:
+        first += 1
+    while first <= last and starts[last] == ends[last]:
+        last -= 1
+    return (first, last) if first <= last else None
+
+
+class TextEncoder:
+    """A fast tokenizer whose ids and offsets are cached by word, where a word's tokens depend on nothing but the word.
+
+    That is so for XLM-R's and BERT's kind; others are asked about every text. Ids are the tokenizer's own
+    (`split_special_tokens=True`), except that text which spells a special token of a SentencePiece vocabulary gives the
+    unknown token.
+
+    Raises `ConfigError` if the tokenizer is not a fast one.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, cached_words: int = CACHED_WORDS) -> None:
+        if not tokenizer.is_fast:
+            raise ConfigError(
+                f"{tokenizer.name_or_path}: expected a fast tokenizer (tokenizer.json), found "
+                f"{type(tokenizer).__name__}. Load the folder with transformers.AutoTokenizer"
+            )
+        self.tokenizer = tokenizer
+        self.cached_words = cached_words
+        # A copy: the settings below are no one else's.
+        backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+        backend.no_truncation()
+        backend.no_padding()
+        backend.encode_special_tokens = True
+        described = backend.to_str()
+        description = json.loads(described)
+
+        # What ids made with this tokenizer are filed under.
+        self.fingerprint = hashlib.sha256(described.encode()).hexdigest()
+        self._backend, self._model, self._normalizer = backend, backend.model, backend.normalizer
+        self._unk_id: int | None = tokenizer.unk_token_id
+        self._special = {added["id"] for added in description["added_tokens"] if added["special"]} - {self._unk_id}
+        self._marks_blanks = any(step["type"] == _MARKED_BLANKS for step in _steps(description["pre_tokenizer"]))
+        self._blank_id = backend.token_to_id(_BLANK) if self._marks_blanks else None
+
+        one, two = backend.encode("a"), backend.encode("a", "a")
+        self._before, self._after = _around(one, 0)
+        self._first, rest = _around(two, 0)
+        _, self._last = _around(two, 1)
+        self._middle = rest[: len(rest) - two.sequence_ids.count(1) - len(self._last)]
+
+        self._words: dict[str, Encoded] | None = {} if _word_local(description) else None
+        if self._words is not None and self.encode(_PROBE) != self._encode(_PROBE):
+            self._words = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TextEncoder, (self.tokenizer, self.cached_words)  # a loader's worker fills a cache of its own
+
+    @property
+    def caches_words(self) -> bool:
+        """Whether words are cached, or every text goes to the tokenizer."""
+        return self._words is not None
+
+    @property
+    def que_id(self) -> int:
+        """The id of `[QUE]`. Raises `ConfigError` if the tokenizer has none."""
+        return self._special_id(QUE_TOKEN, "Add it to tokenizer and model: training.models.folder.add_que_token")
+
+    @property
+    def mask_id(self) -> int:
+        """The id of the mask. Raises `ConfigError` if the tokenizer has none."""
+        return self._special_id(self.tokenizer.mask_token, "Start from a model that was trained with masks")
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """Ids that no text gives, the unknown token apart."""
+        return frozenset(self._special)
+
+    def encode(self, text: str) -> Encoded:
+        """The tokens of a text that stands alone."""
+        if self._words is None:
+            return self._encode(text)
+        words = text.split(" ")
+        pieces = self._look_up(words)
+        bases = list(accumulate([0, *[len(word) + 1 for word in words[:-1]]]))
+        return Encoded(
+            tuple([token for ids, _, _ in pieces for token in ids]),
+            tuple([base + start for base, piece in zip(bases, pieces, strict=True) for start in piece[1]]),
+            tuple([base + end for base, piece in zip(bases, pieces, strict=True) for end in piece[2]]),
+        )
+
+    def ids(self, text: str) -> Sequence[int]:
+        """The ids alone, which is faster."""
+        if self._words is None:
+            return self._encode(text).ids
+        return [token for ids, _, _ in self._look_up(text.split(" ")) for token in ids]
+
+    def encode_masked(self, text: str, spans: Iterable[tuple[int, int]], mask_id: int) -> tuple[list[int], list[int]]:
+        """Ids of a text in which each of the spans is one token, and the places of those tokens.
+
+        The spans are in order and do not overlap. What lies between them is encoded piece by piece, as a text of its
+        own, with one exception: letters or punctuation that follow a span without a blank go on with its word, so they
+        get no "▁" of their own ("[QUE]'s" is `[QUE]`, `'`, `s`). Nothing stands for a blank before a span: the token
+        replaces "▁" with the rest of its word.
+        """
+        ids: list[int] = []
+        places: list[int] = []
+        end = 0
+        for start, following in spans:
+            ids += self._go_on(text[end:start]) if places else self.ids(text[end:start])
+            places.append(len(ids))
+            ids.append(mask_id)
+            end = following
+        ids += self._go_on(text[end:]) if places else self.ids(text)
+        return ids, places
+
+    def pair(
+        self, first: Sequence[int], second: Sequence[int]
+    ) -> tuple[tuple[int, ...], tuple[int, int], tuple[int, int]]:
+        """Two texts with the tokenizer's special tokens, and the places `[start, end)` of each."""
+        start = len(self._first)
+        middle = start + len(first) + len(self._middle)
+        ids = (*self._first, *first, *self._middle, *second, *self._last)
+        return ids, (start, start + len(first)), (middle, middle + len(second))
+
+    def single(self, ids: Sequence[int]) -> tuple[int, ...]:
+        """One text with the tokenizer's special tokens."""
+        return (*self._before, *ids, *self._after)
+
+    def _special_id(self, token: str | None, remedy: str) -> int:
+        found = None if token is None else self._backend.token_to_id(token)
+        if found is None or found not in self._special:
+            name = self.tokenizer.name_or_path
+            raise ConfigError(f"{name}: expected a tokenizer with a special token {token or 'for masks'}. {remedy}")
+        return found
+
+    def _encode(self, text: str) -> Encoded:
+        """The tokens of a text, or of a word that stands between blanks, as the tokenizer itself gives them."""
+        encoding = self._backend.encode(text, add_special_tokens=False)
+        starts, ends = [], []
+        for token, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
+            while start < end and text[start].isspace():
+                start += 1
+            starts.append(start)
+            # Alone, it was put before a word that begins with another token: the tokenizer gives it that one's offsets.
+            ends.append(start if token == self._blank_id else end)
+        return Encoded(tuple(self._spelled(encoding.ids)), tuple(starts), tuple(ends))
+
+    def _spelled(self, ids: list[int]) -> list[int]:
+        # A Unigram vocabulary holds "</s>" and "<mask>" as pieces like any other, and finds them in text.
+        if self._special.isdisjoint(ids) or self._unk_id is None:
+            return ids
+        return [self._unk_id if token in self._special else token for token in ids]
+
+    def _look_up(self, words: list[str]) -> list[Encoded]:
+        """Each word's tokens, as if it stood alone."""
+        assert self._words is not None
+        cached = self._words
+        return [cached.get(word) or self._learn(word, cached) for word in words]
+
+    def _learn(self, word: str, cached: dict[str, Encoded]) -> Encoded:
+        encoded = self._encode(word)
+        if len(word) <= LONGEST_CACHED:
+            if len(cached) >= self.cached_words:
+                cached.clear()
+            cached[word] = encoded
+        return encoded
+
+    def _go_on(self, piece: str) -> Sequence[int]:
+        """Ids of what follows a masked span: without "▁" where no blank stands between."""
+        head, _, rest = piece.partition(" ")
+        plain = self._normalizer.normalize_str(head) if self._normalizer else head
+        if not self._marks_blanks or not plain or plain[0].isspace():
+            return self.ids(piece)
+        first, *others = plain.split()
+        words = [first, *(_BLANK + word for word in others)]
+        ids = [token.id for word in words for token in self._model.tokenize(word)]
+        return [*self._spelled(ids), *self.ids(rest)]
+
+
+def _steps(description: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """The parts of a normaliser or pre-tokenizer, as `tokenizer.json` describes it."""
+    if description is None:
+        return []
+    parts = description.get("normalizers") or description.get("pretokenizers")
+    return [step for part in parts for step in _steps(part)] if parts else [description]
+
+
+def _word_local(description: dict[str, Any]) -> bool:
+    """Whether blanks part a text into words that are tokenised alone, by the tokenizer's own description."""
+    first, *others = _steps(description["pre_tokenizer"]) or [{"type": ""}]
+    return (
+        first["type"] in ("WhitespaceSplit", "BertPreTokenizer")
+        and all(step["type"] == _MARKED_BLANKS and step["prepend_scheme"] != "first" for step in others)
+        and all(step["type"] in _LOCAL_NORMALIZERS for step in _steps(description["normalizer"]))
+        and all(added["special"] for added in description["added_tokens"])  # others are looked for in text
+        and not description["model"].get("dropout")
+    )
+
+
+def _around(encoding: Encoding, which: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The ids before and after those of text `which`."""
+    places = [place for place, sequence in enumerate(encoding.sequence_ids) if sequence == which]
+    return tuple(encoding.ids[: places[0]]), tuple(encoding.ids[places[-1] + 1 :])

@@ -1,0 +1,156 @@
+"""What a training step computes: the encoder's passes, the heads that read them, the losses. One class a method.
+
+N sequences, T tokens of a packed batch, D hidden size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from training.data.batches import ClismBatch, Packed, WaeBatch
+from training.loop import Prepare
+from training.models.encoder import Encoder
+from training.models.folder import Pretrained
+from training.models.heads import MlmHead, SpanHead, WaeExtractor
+from training.objectives import Loss
+from training.objectives.cacr import cached_gradients, cacr_loss, mean_pool, replayed
+from training.objectives.clism import clism_loss
+from training.objectives.mlm import mlm_loss
+from training.objectives.wae import valid_pairs, wae_loss
+from training.recipes import ClismObjective, WaeObjective
+
+
+class Reader(nn.Module):
+    """The encoder and the heads that a method trains, so that they are one model to optimizer and checkpoint."""
+
+    def __init__(self, encoder: Encoder, heads: Mapping[str, nn.Module]) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.heads = nn.ModuleDict(dict(heads))
+
+
+def method_of(objective: ClismObjective | WaeObjective) -> ClismMethod | WaeMethod:
+    return ClismMethod(objective) if isinstance(objective, ClismObjective) else WaeMethod(objective)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """New weights are drawn from the recipe's seed alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
+def known_before(heads: Mapping[str, nn.Module], start: Pretrained) -> dict[str, nn.Module]:
+    """Heads with the weights that the starting model has for them, where it has some of that size."""
+    for name, head in heads.items():
+        before = start.heads.get(name)
+        if before is not None and before.settings == head.settings:
+            head.load_state_dict(before.state_dict())
+    return dict(heads)
+
+
+@dataclass(frozen=True)
+class ClismMethod:
+    """CLISM + CACR + MLM (CLISM, 3.1 to 3.3; decision 5)."""
+
+    objective: ClismObjective
+
+    @property
+    def weights(self) -> dict[str, float]:
+        of = self.objective
+        weights = {"clism": of.clism_weight, "cacr": of.cacr_weight, "mlm": of.mlm_weight}
+        return {name: weight for name, weight in weights.items() if weight}
+
+    def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
+        heads: dict[str, nn.Module] = {}
+        if "clism" in self.weights:
+            with seeded(seed):
+                heads["span"] = SpanHead(start.language_model.config.hidden_size, self.objective.deep_head)
+        if "mlm" in self.weights:
+            heads["mlm"] = MlmHead(start.language_model)
+        return known_before(heads, start)
+
+    def counts(self, batch: ClismBatch) -> dict[str, int | Tensor]:
+        counts = {"clism": len(batch.que_Q), "cacr": len(batch.example_ids), "mlm": len(batch.labels_M)}
+        return {name: counts[name] for name in self.weights}
+
+    def passes(self, batch: ClismBatch) -> tuple[Packed, ...]:
+        return (batch.inputs, batch.sources) if "cacr" in self.weights else (batch.inputs,)
+
+    def represent(self, model: Reader, batch: ClismBatch) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """hidden_TD of the first pass; and for CACR source_ND from the second, masked source_ND and target_ND."""
+        hidden_TD = model.encoder(batch.inputs)
+        if "cacr" not in self.weights:
+            return hidden_TD, ()
+        source_ND = mean_pool(model.encoder(batch.sources), batch.source_only_N2)
+        return hidden_TD, (source_ND, mean_pool(hidden_TD, batch.source_N2), mean_pool(hidden_TD, batch.target_N2))
+
+    def first_pass(self, model: Reader, batches: Sequence[ClismBatch], prepare: Prepare) -> Sequence[Any]:
+        """CACR's loss over all micro-batches, and its gradients: a sentence's negatives are in the others, too."""
+        if len(batches) == 1 or "cacr" not in self.weights:
+            return [None] * len(batches)
+        representations = []
+        for at, batch in enumerate(batches):
+            with torch.no_grad(), prepare(at):
+                representations.append(self.represent(model, batch)[1])
+        loss, gradients = cached_gradients(representations, self._cacr)
+        nothing = Loss(0 * loss.total, 0 * loss.count, {name: 0 * figure for name, figure in loss.figures.items()})
+        # Its value is the first micro-batch's to tell; the gradients are each one's own.
+        return list(zip([loss, *[nothing] * (len(batches) - 1)], gradients, strict=True))
+
+    def losses(self, model: Reader, batch: ClismBatch, known: Any) -> dict[str, Loss]:
+        hidden_TD, representations = self.represent(model, batch)
+        losses = {}
+        if "clism" in self.weights:
+            start_QT, end_QT = model.heads["span"](hidden_TD, batch.que_Q)
+            losses["clism"] = clism_loss(start_QT, end_QT, batch, self.objective.target_only)
+        if "cacr" in self.weights and known:
+            loss, gradients = known
+            path = replayed(representations, gradients)
+            losses["cacr"] = loss._replace(total=loss.total + path - path.detach())
+        elif "cacr" in self.weights:
+            losses["cacr"] = self._cacr(*representations)
+        if "mlm" in self.weights:
+            losses["mlm"] = mlm_loss(model.heads["mlm"](hidden_TD, batch.masked_M), batch.labels_M)
+        return losses
+
+    @property
+    def _cacr(self) -> partial[Loss]:
+        return partial(cacr_loss, temperature=self.objective.cacr_temperature)
+
+
+@dataclass(frozen=True)
+class WaeMethod:
+    """Wiki Anchor Extraction (mPMR, 2.1)."""
+
+    objective: WaeObjective
+
+    @property
+    def weights(self) -> dict[str, float]:
+        return {"wae": 1.0}
+
+    def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
+        hidden_size, of = start.language_model.config.hidden_size, self.objective
+        with seeded(seed):
+            return known_before({"wae": WaeExtractor(hidden_size, of.extractor_inner, of.extractor_dropout)}, start)
+
+    def counts(self, batch: WaeBatch) -> dict[str, int | Tensor]:
+        return {"wae": valid_pairs(batch)}
+
+    def passes(self, batch: WaeBatch) -> tuple[Packed, ...]:
+        return (batch.inputs,)
+
+    def first_pass(self, model: Reader, batches: Sequence[WaeBatch], prepare: Prepare) -> Sequence[Any]:
+        return [None] * len(batches)
+
+    def losses(self, model: Reader, batch: WaeBatch, known: Any) -> dict[str, Loss]:
+        start_TD, end_TD = model.heads["wae"](model.encoder(batch.inputs))
+        return {"wae": wae_loss(start_TD, end_TD, batch)}

@@ -1,0 +1,1 @@
+"""Official numbers, signed: what each benchmark's authors count, and what was counted."""

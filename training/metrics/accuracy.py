@@ -1,0 +1,12 @@
+"""Accuracy, for sentence pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def correct(gold: Sequence[str], predicted: Sequence[str]) -> list[int]:
+    """1 for each pair whose label is right."""
+    if len(gold) != len(predicted):
+        raise ValueError(f"expected {len(gold)} labels, found {len(predicted)}")
+    return [int(label == guess) for label, guess in zip(gold, predicted, strict=True)]

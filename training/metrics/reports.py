@@ -1,0 +1,119 @@
+"""What a scoring run says: as text for people, as the tables that papers print, as JSON for other programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from training.metrics.tables import Table, latex, markdown, text
+
+TITLES = {"f1": "F1", "exact_match": "EM", "precision": "P", "recall": "R", "accuracy": "Acc."}
+IN_PAPERS = ("f1", "exact_match", "accuracy")  # of a cell such as `79.2 / 64.4`
+
+
+class Figure(NamedTuple):
+    """A number in percent, its confidence interval if there is one, and what it is in each of R resamples."""
+
+    value: float
+    interval: tuple[float, float] | None
+    resampled_R: np.ndarray
+
+
+class Row(NamedTuple):
+    """The figures of one file, or of one language of it; or their averages."""
+
+    name: str
+    lang: str
+    examples: int
+    figures: dict[str, Figure]
+    notes: dict[str, int]
+    signature: str
+
+
+class Report(NamedTuple):
+    """`langs`: in the order in which papers print them; `extras`: numbers made of the rows, by name."""
+
+    task: str
+    name: str
+    langs: Sequence[str]
+    rows: Sequence[Row]
+    averages: Sequence[Row]
+    extras: dict[str, float]
+
+    @property
+    def signatures(self) -> list[str]:
+        return [row.signature for row in [*self.rows, *self.averages]]
+
+
+def as_text(report: Report) -> str:
+    header = [report.task]
+    for figure, of in report.rows[0].figures.items():
+        header += [TITLES[figure], "interval"] if of.interval else [TITLES[figure]]
+    lines = []
+    for row in [*report.rows, *report.averages]:
+        cells = [row.name]
+        for of in row.figures.values():
+            cells.append(f"{of.value:.2f}")
+            if of.interval:
+                cells.append("{:.1f} to {:.1f}".format(*of.interval))
+        lines.append([*cells, str(row.examples)])
+    parts = [
+        text(Table([*header, "examples"], lines)),
+        "\n".join(f"{name} = {value:.2f}" for name, value in report.extras.items()),
+        "\n".join(f"{row.name}: {note} {count}" for row in report.rows for note, count in row.notes.items()),
+        "\n".join(report.signatures),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def as_markdown(report: Report) -> str:
+    signatures = "\n".join(f"- `{each}`" for each in report.signatures)
+    return f"{markdown(as_papers(report))}\n\n{signatures}\n"
+
+
+def as_latex(report: Report) -> str:
+    signatures = "\n".join(f"% {each}" for each in report.signatures)
+    return f"{signatures}\n{latex(as_papers(report))}\n"
+
+
+def as_json(report: Report) -> str:
+    values = {
+        "task": report.task,
+        "name": report.name,
+        "rows": [{"lang": row.lang, **_plain(row), **row.notes} for row in report.rows],
+        "averages": [_plain(row) for row in report.averages],
+        **report.extras,
+    }
+    return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
+
+
+FORMATS = {"text": as_text, "markdown": as_markdown, "latex": as_latex, "json": as_json}
+
+
+def as_papers(report: Report) -> Table:
+    """A column a language (mPMR, tables 7 to 14); of MLQA's pairs, contexts down and questions across."""
+    cells = {row.name: _cell(row) for row in [*report.rows, *report.averages]}
+    if "G-XLT" not in cells:
+        return Table([report.task, *cells], [[report.name, *cells.values()]])
+    contexts = list(dict.fromkeys(row.lang for row in report.rows))
+    asked = {row.name.split("-")[-1] for row in report.rows}
+    questions = [lang for lang in report.langs if lang in asked]
+    body = [[c, *(cells.get(c if c == q else f"{c}-{q}", "") for q in questions)] for c in contexts]
+    body += [[row.name, cells[row.name], *[""] * (len(questions) - 1)] for row in report.averages]
+    return Table([f"{report.name}, c/q", *questions], body)
+
+
+def _cell(row: Row) -> str:
+    return " / ".join(f"{row.figures[name].value:.1f}" for name in IN_PAPERS if name in row.figures)
+
+
+def _plain(row: Row) -> dict[str, Any]:
+    """Values as they are; intervals to four places, because the last bits of a resample's sum are the processor's."""
+    figures = {
+        name: {"value": of.value, "interval": of.interval and [round(edge, 4) for edge in of.interval]}
+        for name, of in row.figures.items()
+    }
+    return {"name": row.name, "examples": row.examples, **figures, "signature": row.signature}

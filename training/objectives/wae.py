@@ -1,0 +1,140 @@
+"""mPMR's Wiki Anchor Extraction: which spans of the context answer the query, and whether any does (mPMR, 2.1).
+
+N sequences, T tokens of the packed batch, A answers, P positives, H size of the factors, R rows of a sequence's score
+matrix: its [CLS] and its context. n sequences of one tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from training.objectives import Loss, at_least_fp32, share
+
+if TYPE_CHECKING:
+    from training.data.batches import WaeBatch
+
+TILE = 1 << 20  # scores in memory at a time, unless one sequence has more
+
+
+def valid_pairs(batch: WaeBatch) -> Tensor:
+    """How many pairs i <= j the loss of this batch is over: its count. int64, no dimension."""
+    rows_N = batch.context_N2[:, 1] - batch.context_N2[:, 0] + 1
+    return (rows_N * (rows_N + 1) // 2).sum()
+
+
+def wae_loss(start_TH: Tensor, end_TH: Tensor, batch: WaeBatch, tile: int = TILE) -> Loss:
+    """Binary cross-entropy of S_ij, the score of tokens i to j, over all pairs i <= j whose two tokens are [CLS] or
+    context of one sequence (mPMR, 2.1; its [CLS] pair is 1 exactly if the query is answered). A sum; its count is the
+    number of those pairs.
+
+    S_ij = start_i · end_j, in fp32. With labels y in {0, 1}, Σ softplus(S) − y S is Σ softplus(S) over all pairs, less
+    Σ S over the few positives: neither labels nor a mask of the batch are built. Scores are computed in tiles,
+    forgotten, and computed again for the gradient: beyond the two gradients, memory grows with `tile` alone.
+    The answers of a sequence must differ from each other: each is a positive pair of its own.
+    Figures: `answerable`, how often the [CLS] pair's score is right; `exact`, for how many answered queries the best
+    span of the context, of any length, is an answer.
+    """
+    cls_N, (context_N, context_end_N) = batch.inputs.bounds_N1[:-1].long(), batch.context_N2.unbind(dim=1)
+    lengths_N = context_end_N - context_N
+    # Waits for the device: the longest context is much shorter than the longest sequence, and scores are its square.
+    rows = 1 + (int(lengths_N.max()) if len(lengths_N) else 0)
+    # Beyond its context a sequence runs on into the next; those scores are not counted.
+    places_NR = context_N.unsqueeze(1) + torch.arange(-1, rows - 1, device=cls_N.device)
+    places_NR = places_NR.clamp(max=len(start_TH) - 1)
+    places_NR[:, 0] = cls_N
+    positives = _Pairs(
+        torch.cat([cls_N, batch.answer_start_A]),
+        torch.cat([cls_N, batch.answer_end_A]),
+        torch.cat([batch.answerable_N, torch.ones_like(batch.answer_start_A)]),
+    )
+    total, best_N, cls_scores_N = _TiledLoss.apply(  # type: ignore[no-untyped-call]
+        start_TH, end_TH, places_NR, lengths_N, positives, max(1, tile // rows**2)
+    )
+    best_start_N = context_N + best_N.div(rows, rounding_mode="floor") - 1
+    best_end_N = context_N + best_N % rows - 1
+    right_A = (best_start_N[batch.sequence_A] == batch.answer_start_A) & (
+        best_end_N[batch.sequence_A] == batch.answer_end_A
+    )
+    figures = {
+        "answerable": share((cls_scores_N > 0) == batch.answerable_N),
+        "exact": torch.stack([right_A.sum(), batch.answerable_N.sum()]).double(),
+    }
+    return Loss(total, valid_pairs(batch), figures)
+
+
+class _Pairs(NamedTuple):
+    start_P: Tensor  # places in T
+    end_P: Tensor
+    weight_P: Tensor  # 1, or 0 for the [CLS] of a query without answer
+
+
+class _Tile(NamedTuple):
+    places_nR: Tensor
+    start_nRH: Tensor
+    end_nRH: Tensor
+    scores_nRR: Tensor
+    valid_nRR: Tensor
+
+
+def _tiles(start_TH: Tensor, end_TH: Tensor, places_NR: Tensor, lengths_N: Tensor, per_tile: int) -> Iterator[_Tile]:
+    row_R = torch.arange(places_NR.shape[1], device=places_NR.device)
+    for places_nR, lengths_n in zip(torch.split(places_NR, per_tile), torch.split(lengths_N, per_tile), strict=True):
+        start_nRH, end_nRH = at_least_fp32(start_TH[places_nR]), at_least_fp32(end_TH[places_nR])
+        # i <= j, and j within the context, whose last row is its length
+        valid_nRR = (row_R.unsqueeze(1) <= row_R) & (row_R <= lengths_n.view(-1, 1, 1))
+        yield _Tile(places_nR, start_nRH, end_nRH, start_nRH @ end_nRH.mT, valid_nRR)
+
+
+class _TiledLoss(torch.autograd.Function):
+    """The summed loss; the best span of each context, as i * R + j; the score of each [CLS] pair.
+
+    A function of its own, because autograd would keep every tile, or, with checkpoints, make a gradient of the batch's
+    size for each.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        start_TH: Tensor,
+        end_TH: Tensor,
+        places_NR: Tensor,
+        lengths_N: Tensor,
+        positives: _Pairs,
+        per_tile: int,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        ctx.save_for_backward(start_TH, end_TH, places_NR, lengths_N, *positives)
+        ctx.per_tile = per_tile
+        with torch.autocast(start_TH.device.type, enabled=False):
+            scores_P = (at_least_fp32(start_TH[positives.start_P]) * at_least_fp32(end_TH[positives.end_P])).sum(dim=1)
+            total = -(scores_P * positives.weight_P).sum()
+            best = []
+            for tile in _tiles(start_TH, end_TH, places_NR, lengths_N, per_tile):
+                total += F.softplus(tile.scores_nRR).masked_fill_(~tile.valid_nRR, 0).sum()
+                spans_nRR = tile.scores_nRR.masked_fill_(~tile.valid_nRR, -torch.inf)
+                spans_nRR[:, 0] = -torch.inf  # [CLS] starts no span
+                best.append(spans_nRR.flatten(1).argmax(dim=1))
+        best_N, cls_scores_N = torch.cat(best), scores_P[: len(lengths_N)]
+        ctx.mark_non_differentiable(best_N, cls_scores_N)
+        return total, best_N, cls_scores_N
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        start_TH, end_TH, places_NR, lengths_N, *rest = ctx.saved_tensors
+        positives = _Pairs(*rest)
+        # In fp32, for at a positive that is learnt the two parts cancel.
+        start_gradient, end_gradient = (torch.zeros_like(each, dtype=gradient.dtype) for each in (start_TH, end_TH))
+        with torch.autocast(start_TH.device.type, enabled=False):
+            for tile in _tiles(start_TH, end_TH, places_NR, lengths_N, ctx.per_tile):
+                slope_nRR = tile.scores_nRR.sigmoid_().masked_fill_(~tile.valid_nRR, 0).mul_(gradient)
+                places = tile.places_nR.flatten()
+                start_gradient.index_add_(0, places, (slope_nRR @ tile.end_nRH).flatten(0, 1))
+                end_gradient.index_add_(0, places, (slope_nRR.mT @ tile.start_nRH).flatten(0, 1))
+            slope_P1 = (positives.weight_P * -gradient).unsqueeze(1)
+            start_gradient.index_add_(0, positives.start_P, slope_P1 * end_TH[positives.end_P])
+            end_gradient.index_add_(0, positives.end_P, slope_P1 * start_TH[positives.start_P])
+        return start_gradient.to(start_TH.dtype), end_gradient.to(end_TH.dtype), None, None, None, None

@@ -1,0 +1,194 @@
+"""`polyspan-train pretrain`: dataset folders → a model folder."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Literal, NamedTuple, cast
+
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from training import run_folder
+from training.data.datasets import ShardRows, open_datasets
+from training.data.features import Limits
+from training.data.loader import Batches
+from training.data.makers import BatchMaker, ClismMaker, WaeMaker
+from training.data.masking import Mlm
+from training.data.plan import Mix, measure_bytes_per_token, plan_for
+from training.data.tokens import TextEncoder
+from training.distributed import barrier, process_group, rank, world_size
+from training.errors import ConfigError
+from training.flops import EncoderSize
+from training.logbook import Logbook, Silent
+from training.loop import train
+from training.methods import Reader, method_of
+from training.models.encoder import Encoder
+from training.models.folder import Pretrained, Provenance, add_que_token, load_model, save_model
+from training.models.heads import SpanHead, WaeExtractor
+from training.recipes import ClismObjective, PretrainConfig, Recipe
+from training.tiny import tiny_model
+
+
+class Finished(NamedTuple):
+    """How a run ended, on this process."""
+
+    steps: int  # done
+    stopped_by: int | None  # the signal that ended it before the recipe's last step
+    first_rank: bool  # whether this process speaks for all
+
+
+def pretrain(config: PretrainConfig) -> Finished:
+    """Trains, or goes on training, to the recipe's last step or to a signal, and writes `config.output`.
+
+    Raises `ConfigError`, `InputError` or `DatasetError` before the first step, `TrainingError` where it cannot go on.
+    """
+    run_folder.check_config(config)
+    with process_group() as found:
+        device = chosen_device(config.device, found)
+        config = replace(config, recipe=resolved(config.recipe, device))
+        recipe, output = config.recipe, Path(config.output)
+        rows = open_datasets(config.data, checksums=rank() == 0)
+        start, weights = starting_model(config, rows.schema)
+        encoder = Encoder(cast(PreTrainedModel, start.language_model.base_model), config.activation_checkpointing)
+        text_encoder = TextEncoder(start.tokenizer)
+        batches = batches_of(config, rows, text_encoder, encoder.max_tokens, pin_memory=device.type == "cuda")
+        method = method_of(recipe.objective)
+        nn.Module.to(start.language_model, device)
+        model = Reader(encoder, method.heads(start, recipe.seed)).to(device)
+        changed = begin(config, weights, text_encoder.fingerprint)
+
+        def open_logbook(done: int) -> Logbook | Silent:
+            if rank():
+                return Silent()
+            logbook = Logbook(output, recipe.steps, done)
+            for each in (opening_line(config, rows, encoder, device, done), *changed):
+                logbook.say(each)
+            return logbook
+
+        if config.compile:
+            for layer in encoder.layers:
+                layer.compile()
+        steps, stopped_by = train(model, method, batches.starting, config, size_of(encoder), device, open_logbook)
+        if steps == recipe.steps and rank() == 0:
+            heads = {name: head for name, head in model.heads.items() if isinstance(head, SpanHead | WaeExtractor)}
+            save_model(output / "model", start.language_model, start.tokenizer, heads, provenance(config, steps))
+        barrier()
+        return Finished(steps, stopped_by, rank() == 0)
+
+
+def chosen_device(name: str, found: torch.device) -> torch.device:
+    if name == "cuda" and found.type != "cuda":
+        raise ConfigError("--device cuda: torch sees no GPU. Leave the option out to train on the CPU")
+    return torch.device("cpu") if name == "cpu" else found
+
+
+def resolved(recipe: Recipe, device: torch.device) -> Recipe:
+    """The recipe without an `auto`, as run.json and the model card tell it."""
+    precision: Literal["bf16", "fp32"] = "bf16" if device.type == "cuda" else "fp32"
+    return replace(recipe, precision=precision) if recipe.precision == "auto" else recipe
+
+
+def starting_model(config: PretrainConfig, schema: str) -> tuple[Pretrained, str]:
+    """The model that training begins with, with [QUE]; and the fingerprint of its weights before that."""
+    recipe = config.recipe
+    if recipe.model == "tiny":
+        start = tiny_model(config.data, schema, recipe.seed)
+    else:
+        start = load_model(recipe.model, recipe.seed)
+    weights = fingerprint(start.language_model) if rank() == 0 else ""
+    add_que_token(start.language_model, start.tokenizer, recipe.seed)
+    return start, weights
+
+
+def fingerprint(model: nn.Module) -> str:
+    """SHA-256 of all weights, in order of their names."""
+    digest = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        digest.update(f"{name} {tuple(tensor.shape)}".encode())
+        digest.update(tensor.contiguous().numpy().data)
+    return digest.hexdigest()
+
+
+def batches_of(
+    config: PretrainConfig, rows: ShardRows, encoder: TextEncoder, max_tokens: int, pin_memory: bool
+) -> Batches:
+    """This rank's batches, in the plan's order. Raises `ConfigError` if the recipe's texts do not fit the encoder."""
+    recipe, limits = config.recipe, limits_of(config.recipe)
+    texts = (limits.source, limits.target) if is_clism(recipe) else (limits.query, limits.context)
+    longest = len(encoder.pair([0] * texts[0], [0] * texts[1])[0])
+    if longest > max_tokens:
+        raise ConfigError(
+            f"texts of {texts[0]} and {texts[1]} tokens make {longest} with special tokens, but {recipe.model} has "
+            f"positions for {max_tokens}. Lower --max-{'target' if is_clism(recipe) else 'context'}-tokens"
+        )
+    rates = measure_bytes_per_token(rows, lambda text: len(encoder.encode(text).ids))
+    mix = Mix(recipe.mix_exponent, config.weights)
+    return Batches(
+        rows,
+        plan_for(rows, recipe.batch_size, recipe.seed, mix, bytes_per_token=rates, longest=longest),
+        maker_of(recipe, encoder, limits),
+        rank=rank(),
+        world_size=world_size(),
+        most_tokens=config.micro_batch_tokens or None,
+        workers=config.loader_workers,
+        pin_memory=pin_memory,
+    )
+
+
+def maker_of(recipe: Recipe, encoder: TextEncoder, limits: Limits) -> BatchMaker:
+    """How rows become batches."""
+    if not isinstance(recipe.objective, ClismObjective):
+        return WaeMaker(encoder, limits)
+    special = encoder.special_ids | {encoder.tokenizer.unk_token_id}
+    mlm = Mlm(encoder.mask_id, len(encoder.tokenizer), special, recipe.objective.mlm_share)
+    return ClismMaker(encoder, limits, mlm if recipe.objective.mlm_weight else None, recipe.seed)
+
+
+def is_clism(recipe: Recipe) -> bool:
+    return isinstance(recipe.objective, ClismObjective)
+
+
+def limits_of(recipe: Recipe) -> Limits:
+    of = recipe.objective
+    if isinstance(of, ClismObjective):
+        return Limits(source=of.max_source_tokens, target=of.max_target_tokens)
+    return Limits(query=of.max_query_tokens, context=of.max_context_tokens)
+
+
+def begin(config: PretrainConfig, weights: str, tokenizer: str) -> list[str]:
+    """Writes run.json, or compares with the one there; all ranks go on together. Returns what to tell of it."""
+    changed: list[str] = []
+    if rank() == 0:
+        if config.overwrite:
+            run_folder.delete(Path(config.output))
+        now = run_folder.identity(config, weights, tokenizer, world_size())
+        changed = run_folder.begin(Path(config.output), now)
+    barrier()
+    return [f"Not as when the run was begun, so not the same to the bit: {each}" for each in changed]
+
+
+def size_of(encoder: Encoder) -> EncoderSize:
+    of = encoder.model.config
+    return EncoderSize(of.num_hidden_layers, of.hidden_size, of.intermediate_size, of.vocab_size)
+
+
+def provenance(config: PretrainConfig, steps: int) -> Provenance:
+    data = {Path(folder).name: run_folder.fingerprint_of_dataset(folder) for folder in config.data}
+    return Provenance(config.recipe.model, asdict(config.recipe), data, steps, run_folder.commit())
+
+
+def opening_line(config: PretrainConfig, rows: ShardRows, encoder: Encoder, device: torch.device, done: int) -> str:
+    recipe, where = config.recipe, torch.cuda.get_device_name(device) if device.type == "cuda" else "the CPU"
+    parameters = sum(each.numel() for each in encoder.parameters())
+    parts = (
+        f"{'Going on' if done else 'Training'} with {recipe.name} on {where}",
+        f" in {world_size()} processes" if world_size() > 1 else "",
+        f": an encoder of {len(encoder.layers)} layers and {parameters / 1e6:,.1f} million weights ({recipe.model}), ",
+        f"{len(rows):,} examples in {len(rows.langs)} {'language pairs' if is_clism(recipe) else 'languages'}, ",
+        f"{recipe.batch_size} a step, {recipe.steps * recipe.batch_size / len(rows):,.2g} epochs",
+        f"; {done:,} steps are done." if done else ".",
+    )
+    return "".join(parts)

@@ -1,0 +1,153 @@
+"""A run's folder: `run.json` says what the run is, so that its command, repeated, goes on with it, and no other does.
+
+run.json          recipe, data, model, versions, commit: written first
+checkpoints/      training/checkpoint.py
+metrics.jsonl, tensorboard/   training/logbook.py
+model/            training/models/folder.py: written last
+Processes on several machines need a file system that all of them see.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from schemas import manifest
+from training.errors import ConfigError
+from training.recipes import ClismObjective, PretrainConfig
+
+FORMAT_VERSION = 1
+FILE_NAME = "run.json"
+_UNFINISHED = ".unfinished-run.json"
+DECIDING = ("recipe", "data", "weights", "model")  # its result; what else differs is told, and no hindrance
+
+
+def check_config(config: PretrainConfig) -> str:
+    """The schema of the data. Raises `ConfigError` or `DatasetError` for what cannot work, before anything heavy."""
+    if not config.data:
+        raise ConfigError("no data: name the dataset folders with --data FOLDER …; polyspan-data makes them")
+    if not config.output:
+        raise ConfigError("no output: name the folder to write with --output FOLDER")
+    recipe = config.recipe
+    expected, maker = (
+        ("clism/1", "polyspan-data clism")
+        if isinstance(recipe.objective, ClismObjective)
+        else ("anchor_mrc/1", "polyspan-data anchor-mrc")
+    )
+    for folder in config.data:
+        found = manifest.load(folder).schema
+        if found != expected:
+            raise ConfigError(
+                f"{folder}: has schema {found}, but recipe {recipe.name} reads {expected}, which `{maker}` makes. "
+                f"For {found} there are: {', '.join(RECIPES_FOR.get(found, ['no recipes']))}"
+            )
+    for name in ("steps", "batch_size"):
+        if getattr(recipe, name) < 1:
+            raise ConfigError(f"{name.replace('_', ' ')}: expected 1 or more, found {getattr(recipe, name)}")
+    if recipe.warmup_steps > recipe.steps:
+        raise ConfigError(
+            f"{recipe.warmup_steps} warm-up steps do not fit into {recipe.steps} steps. Lower --warmup-steps"
+        )
+    for option in ("checkpoint_every", "keep_checkpoints"):
+        if getattr(config, option) < 1:
+            raise ConfigError(f"--{option.replace('_', '-')}: expected 1 or more, found {getattr(config, option)}")
+    if isinstance(recipe.objective, ClismObjective) and not any(
+        (recipe.objective.clism_weight, recipe.objective.cacr_weight, recipe.objective.mlm_weight)
+    ):
+        raise ConfigError("all weights of the losses are 0: there is nothing to learn")
+    output = Path(config.output)
+    files = {path.name for path in output.iterdir()} - {_UNFINISHED} if output.exists() else set()
+    if files and FILE_NAME not in files:
+        raise ConfigError(f"{output}: holds files, but no run ({FILE_NAME} is missing). Take another --output")
+    return expected
+
+
+RECIPES_FOR = {
+    "clism/1": ["clism", "clism_paper", "clism_no_cacr", "mlm_only", "tiny_clism"],
+    "anchor_mrc/1": ["mpmr_base", "mpmr_large", "tiny_mpmr"],
+}
+
+
+def identity(config: PretrainConfig, model: str, tokenizer: str, processes: int) -> dict[str, Any]:
+    """What `run.json` holds: plain JSON values. `model` and `tokenizer` are the fingerprints of what training begins
+    with."""
+    versions = {name: version(name) for name in ("numpy", "pyarrow", "tokenizers", "torch", "transformers")}
+    return {
+        "format_version": FORMAT_VERSION,
+        "recipe": asdict(config.recipe),
+        "data": {f"{at}": fingerprint_of_dataset(folder) for at, folder in enumerate(config.data, start=1)},
+        "folders": list(config.data),
+        "weights": list(config.weights),
+        "model": {"weights": model, "tokenizer": tokenizer},
+        "processes": processes,
+        "micro_batch_tokens": config.micro_batch_tokens,
+        "compile": config.compile,
+        "versions": versions,
+        "commit": commit(),
+    }
+
+
+def begin(folder: Path, now: Mapping[str, Any]) -> list[str]:
+    """Begins the run that `now` describes, or goes on with it; returns what differs without deciding the result.
+
+    Raises `ConfigError` if another run stands in the folder.
+    """
+    path = folder / FILE_NAME
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(_UNFINISHED)
+        beside.write_text(json.dumps(now, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        beside.replace(path)
+        return []
+    before = json.loads(path.read_text(encoding="utf-8"))
+    found = list(differences(before, json.loads(json.dumps(now))))
+    if deciding := [f"{name}: {what}" for name, what in found if name.partition(".")[0] in DECIDING]:
+        raise ConfigError(
+            f"{folder} holds another run, which this command cannot go on with. "
+            + "; ".join(deciding)
+            + ". Repeat its own command, take another --output, or begin anew with --overwrite"
+        )
+    return [f"{name}: {what}" for name, what in found]
+
+
+def delete(folder: Path) -> None:
+    """Deletes the run in `folder`, `run.json` last; leaves other files alone."""
+    if (folder / FILE_NAME).exists():
+        for name in ("checkpoints", "tensorboard", "model"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+        for name in ("metrics.jsonl", FILE_NAME):
+            (folder / name).unlink(missing_ok=True)
+
+
+def differences(before: Any, now: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Name and difference of every plain value that differs."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in {**before, **now}:
+            yield from differences(before.get(key), now.get(key), f"{name}.{key}".lstrip("."))
+    elif before != now:
+        yield name, f"{before} when the run was begun, {now} now"
+
+
+def fingerprint_of_dataset(folder: str) -> str:
+    """SHA-256 of its manifest, which names the checksum of every shard."""
+    return hashlib.sha256((Path(folder) / manifest.FILE_NAME).read_bytes()).hexdigest()
+
+
+def commit() -> str | None:
+    """Of the checkout that this code runs from, if it runs from one and git is there."""
+    here = Path(__file__).resolve().parent
+    git = ["git", "-C", str(here)]
+    try:
+        top = subprocess.run([*git, "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=True)
+        if Path(top.stdout.strip()) != here.parent:
+            return None
+        return subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -1,0 +1,245 @@
+"""`polyspan-train score`: published numbers from gold files and predictions, without a model."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from training.errors import ConfigError, InputError
+from training.metrics import aggregates, bootstrap, counting, mlqa, squad
+from training.metrics.counting import Counted
+from training.metrics.reports import FORMATS, Figure, Report, Row
+from training.metrics.signatures import checksum, signature
+from training.tasks import squad_json
+from training.tasks.catalog import TASKS, Task
+from training.tasks.columns import read_tags
+from training.tasks.files import known, lang_in
+from training.tasks.tags import TAG
+from training.tasks.tsv import read_labels
+
+
+@dataclass(frozen=True)
+class ScoreConfig:
+    """What to score. Gold files and predictions belong together in their order."""
+
+    task: str
+    """squad, xquad, mlqa, tydiqa, wikiann, conll, universal_ner, absa, paws_x or xnli."""
+    gold: tuple[Path, ...]
+    """Files as the task's authors or XTREME publish them; XTREME's label files too."""
+    predictions: tuple[Path, ...]
+    """One for each gold file: JSON {id: text} for questions; a tag a line (last column) with blank lines between
+    sentences; a label a line for pairs."""
+    langs: tuple[str, ...] = ()
+    """One for each gold file, where its name does not say it."""
+    format: Literal["text", "markdown", "latex", "json"] = "text"
+    """Of the report. Markdown and LaTeX are laid out as papers are: a column a language."""
+    name: str = "model"
+    """What Markdown and LaTeX call the predictions."""
+    mlqa_arabic: mlqa.Arabic = "official"
+    """MLQA's scorer deletes the Arabic article inside words as well; word_start corrects that."""
+    resamples: int = 1_000
+    """Of the bootstrap behind the confidence intervals; 0: no intervals."""
+    confidence: float = 0.95
+    """Of the intervals."""
+    seed: int = 1
+    """Of the resampling."""
+
+
+def run(config: ScoreConfig) -> str:
+    """The report. Raises `ConfigError` for what cannot work, and `InputError` naming the file and line at fault."""
+    task = _checked(config)
+    rows: list[Row] = []
+    for index, (gold, predictions) in enumerate(zip(config.gold, config.predictions, strict=True)):
+        given = config.langs[index] if config.langs else None
+        counted = _COUNT[task.kind](config, gold, predictions, given)
+        if not counted:
+            raise InputError(f"{gold}: holds nothing to score")
+        rows += [_row(config, task.row(gold, lang), lang, each, gold, predictions) for lang, each in counted.items()]
+    names = [row.name for row in rows]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise ConfigError(f"two gold files are both {twice[0]!r}: score them in commands of their own")
+    rows.sort(key=lambda row: (row.lang not in task.langs, task.langs.index(row.lang) if row.lang in task.langs else 0))
+    averages = _averages(config, rows)
+    report = Report(config.task, config.name, task.langs, rows, averages, _extras(rows, averages))
+    return FORMATS[config.format](report)
+
+
+def _checked(config: ScoreConfig) -> Task:
+    if config.task not in TASKS:
+        close = difflib.get_close_matches(config.task, TASKS, n=1)
+        hint = f"Did you mean {close[0]!r}?" if close else f"Tasks: {', '.join(TASKS)}"
+        raise ConfigError(f"unknown task {config.task!r}. {hint}")
+    if not config.gold or len(config.gold) != len(config.predictions):
+        raise ConfigError(
+            f"expected one file of predictions for each gold file, found {len(config.gold)} gold and "
+            f"{len(config.predictions)} of predictions"
+        )
+    if config.langs and len(config.langs) != len(config.gold):
+        raise ConfigError(f"expected a language for each of {len(config.gold)} gold files, found {len(config.langs)}")
+    if config.resamples < 0 or not 0 < config.confidence < 1:
+        raise ConfigError("expected resamples of 0 or more, and a confidence between 0 and 1")
+    return TASKS[config.task]
+
+
+# --- one file: what is counted in each language of it ----------------------------------------------------------------
+
+
+def _questions(config: ScoreConfig, gold: Path, path: Path, lang: str | None) -> dict[str, Counted]:
+    predictions = squad_json.load(path)
+    if not isinstance(predictions, dict) or not all(isinstance(each, str) for each in predictions.values()):
+        raise InputError(f"{path}: expected a JSON object with a text for each question's id, as official scorers do")
+    examples, flags = TASKS[config.task].read(gold, lang)
+    if unanswered := [example.id for example in examples if not example.answer_texts]:
+        raise InputError(
+            f"{gold}: {len(unanswered)} questions have no answer, such as {unanswered[0]}. XTREME blanks the answers "
+            "of its test files: give its label file, or the file as its authors publish it"
+        )
+    notes = {
+        "unknown_ids": len(predictions.keys() - {example.id for example in examples}),
+        "duplicate_ids": len(flags.get("duplicate_id", ())),
+    }
+    found = {}
+    for each, places in _by_lang(example.lang for example in examples).items():
+        golds = [(examples[at].id, examples[at].answer_texts) for at in places]
+        counted = counting.questions(golds, predictions, _normalize(config, each))
+        found[each] = counted._replace(notes={**counted.notes, **notes})
+    return found
+
+
+def _normalize(config: ScoreConfig, lang: str) -> squad.Normalize:
+    if config.task != "mlqa":
+        return squad.normalize
+    if lang not in mlqa.LANGS:
+        raise ConfigError(f"MLQA's scorer knows {', '.join(mlqa.LANGS)}; found {lang!r}")
+    return partial(mlqa.normalize, lang=lang, arabic=config.mlqa_arabic)
+
+
+def _sentences(config: ScoreConfig, gold: Path, path: Path, lang: str | None) -> dict[str, Counted]:
+    examples, flags = TASKS[config.task].read(gold, lang)
+    golds = [example.tags for example in examples]
+    if "unlabelled" in flags:  # one column: XTREME's label file, or its test file, which has no labels
+        golds = [example.words for example in examples]
+        if not all(TAG.fullmatch(tag) for tags in golds for tag in tags):
+            raise InputError(f"{gold}: no tags. XTREME takes them out of its test files: give its label file")
+    predictions = read_tags(path)
+    if len(predictions) != len(golds):
+        raise InputError(f"{path}: expected {len(golds)} sentences, as {gold} has; found {len(predictions)}")
+    for example, tags, (line, guess) in zip(examples, golds, predictions, strict=True):
+        if len(tags) != len(guess):
+            raise InputError(
+                f"{path}:{line}: expected a sentence of {len(tags)} tags, as {example.id} in {gold} has; "
+                f"found {len(guess)}"
+            )
+    return {
+        each: counting.sentences([golds[at] for at in places], [predictions[at][1] for at in places])
+        for each, places in _by_lang(example.lang for example in examples).items()
+    }
+
+
+def _pairs(config: ScoreConfig, gold: Path, path: Path, lang: str | None) -> dict[str, Counted]:
+    task = TASKS[config.task]
+    lines = read_labels(gold)
+    if all("\t" not in label for _, label in lines):  # XTREME's label file
+        lang = known(lang, lang_in(gold, r"(?:dev|test)-(?P<lang>\w\w)\.tsv"), gold)
+        langs, golds = [lang] * len(lines), [_label(task, gold, *line) for line in lines]
+    else:
+        examples, flags = task.read(gold, lang)
+        if "unlabelled" in flags:
+            raise InputError(f"{gold}: no labels. XTREME takes them out of its test files: give its label file")
+        langs, golds = [example.lang for example in examples], [example.label for example in examples]
+    predictions = [_label(task, path, *line) for line in read_labels(path)]
+    if len(predictions) != len(golds):
+        raise InputError(f"{path}: expected {len(golds)} labels, as {gold} has; found {len(predictions)}")
+    return {
+        each: counting.pairs([golds[at] for at in places], [predictions[at] for at in places])
+        for each, places in _by_lang(langs).items()
+    }
+
+
+def _label(task: Task, path: Path, line: int, label: str) -> str:
+    if label not in task.labels:
+        raise InputError(f"{path}:{line}: expected a label of {', '.join(task.labels)}; found {label!r}")
+    return label
+
+
+def _by_lang(langs: Iterable[str]) -> dict[str, list[int]]:
+    """Language → places of its examples."""
+    found: dict[str, list[int]] = {}
+    for at, lang in enumerate(langs):
+        found.setdefault(lang, []).append(at)
+    return found
+
+
+_COUNT = {"qa": _questions, "tagging": _sentences, "pairs": _pairs}
+
+
+# --- rows and averages ------------------------------------------------------------------------------------------------
+
+
+def _row(config: ScoreConfig, name: str, lang: str, counted: Counted, gold: Path, predictions: Path) -> Row:
+    count = len(counted.counts_NK)
+    sums_RK = bootstrap.sums(counted.counts_NK, config.resamples, config.seed)
+    figures = {
+        figure: _figure(config, value, bootstrap.figures(sums_RK, statistic))
+        for figure, (value, statistic) in counted.figures.items()
+    }
+    signed = _signature(config, name, [gold], [predictions], examples=count)
+    return Row(name, lang, count, figures, {note: n for note, n in counted.notes.items() if n}, signed)
+
+
+def _figure(config: ScoreConfig, value: float, resampled_R: np.ndarray) -> Figure:
+    interval = bootstrap.interval(resampled_R, config.confidence) if config.resamples else None
+    return Figure(value, interval, resampled_R)
+
+
+def _signature(
+    config: ScoreConfig, what: str, gold: Sequence[Path], predictions: Sequence[Path], **origin: object
+) -> str:
+    scorers = {"qa": "mlqa1.0" if config.task == "mlqa" else "squad1.1", "tagging": "conll", "pairs": "accuracy"}
+    return signature(
+        f"{config.task}.{what}",
+        scorers[TASKS[config.task].kind],
+        arabic=config.mlqa_arabic if config.task == "mlqa" and config.mlqa_arabic != "official" else None,
+        **origin,
+        gold=checksum(*gold),
+        predictions=checksum(*predictions),
+        bootstrap=f"{config.resamples}x{config.seed}@{config.confidence:g}" if config.resamples else None,
+    )
+
+
+def _averages(config: ScoreConfig, rows: Sequence[Row]) -> list[Row]:
+    """`avg` over the rows; where MLQA has questions in other languages, `XLT` and `G-XLT` (Lewis et al. 2020, 4)."""
+    same = [row for row in rows if "-" not in row.name]
+    sets = {"avg": rows} if len(same) in (0, len(rows)) else {"XLT": same, "G-XLT": rows}
+    return [_average(config, name, chosen) for name, chosen in sets.items() if len(chosen) > 1]
+
+
+def _average(config: ScoreConfig, name: str, rows: Sequence[Row]) -> Row:
+    figures = {}
+    for figure in rows[0].figures:
+        value = aggregates.mean({row.name: row.figures[figure].value for row in rows})
+        resampled_R = np.mean([row.figures[figure].resampled_R for row in rows], axis=0)
+        figures[figure] = _figure(config, value, resampled_R)
+    what = f"{name}({','.join(row.name for row in rows)})"
+    signed = _signature(config, what, config.gold, config.predictions, examples=sum(row.examples for row in rows))
+    return Row(name, "", sum(row.examples for row in rows), figures, {}, signed)
+
+
+def _extras(rows: Sequence[Row], averages: Sequence[Row]) -> dict[str, float]:
+    """XTREME's number of the task, and what English is ahead of the mean of the others."""
+    found: dict[str, float] = {}
+    if averages and "exact_match" in averages[0].figures:
+        of = averages[0].figures
+        found["xtreme"] = aggregates.xtreme_qa(of["exact_match"].value, of["f1"].value)
+    for figure in rows[0].figures:
+        by_name = {row.name: row.figures[figure].value for row in rows if row.name == row.lang}
+        gap = aggregates.transfer_gap(by_name)
+        if gap is not None:
+            found[f"transfer_gap_{figure}"] = gap
+    return found

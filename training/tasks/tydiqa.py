@@ -1,0 +1,41 @@
+"""TyDiQA-GoldP (Clark et al. 2020): questions asked in nine languages, none of them translated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from schemas.mrc import MrcExample
+from training.errors import InputError
+from training.tasks import squad_json
+from training.tasks.files import Flags, lang_in
+
+CODES = {
+    "english": "en", "arabic": "ar", "bengali": "bn", "finnish": "fi", "indonesian": "id",
+    "korean": "ko", "russian": "ru", "swahili": "sw", "telugu": "te",
+}  # fmt: skip
+LANGS = tuple(CODES.values())
+
+
+def read(path: Path, lang: str | None = None) -> tuple[list[MrcExample], Flags]:
+    """`tydiqa-goldp-v1.1-train.json` (all languages: each id says its own), `tydiqa-goldp-dev-arabic.json`;
+    XTREME's `tydiqa.goldp.ar.dev.json`, whose labels are in `test-ar.json`; `tydiqa.translate.train.en-ar.json`."""
+    lang = lang or lang_in(
+        path,
+        r"tydiqa-goldp-(?:dev|train|test)-(?P<lang>[a-z]+)\.json",
+        r"tydiqa\.goldp\.(?P<lang>\w+)\.(?:train|dev|test)\.json",
+        r"tydiqa\.translate\..*\.en-(?P<lang>\w+)\.json",
+        r"test-(?P<lang>\w+)\.json",
+        names=CODES,
+    )
+    examples, flags = squad_json.read(path, "tydiqa", lang or "")
+    return (examples if lang else [_of_its_id(example, path) for example in examples]), flags
+
+
+def _of_its_id(example: MrcExample, path: Path) -> MrcExample:
+    name = example.id.partition("-")[0]
+    if name not in CODES:
+        raise InputError(
+            f"{path}: {example.id}: neither the file's name nor the id says the language. Give it: --langs ar"
+        )
+    return replace(example, lang=CODES[name])

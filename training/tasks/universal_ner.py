@@ -1,0 +1,41 @@
+"""Universal NER (Mayhew et al. 2024): PER, LOC, ORG on treebanks; its PUD treebanks are parallel."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from schemas.mrc import TaggingExample
+from training.tasks.columns import joined, located, sentences, tags_at
+from training.tasks.files import Flags, known, lang_in
+from training.tasks.tags import iob2
+
+LANGS = ("en", "ceb", "da", "de", "hr", "pt", "ru", "sk", "sr", "sv", "tl", "zh")
+LABELS = ("LOC", "ORG", "PER")
+
+
+def read(path: Path, lang: str | None = None) -> tuple[list[TaggingExample], Flags]:
+    """`en_ewt-ud-test.iob2`: number, word, tag, two columns of the annotators'; `# text` holds the sentence as written.
+
+    Where the words are not those of the text (a contraction that the treebank takes apart), the words with blanks
+    between them are the text; flag `words_not_in_text`.
+    """
+    lang = known(lang, lang_in(path, r"(?P<lang>[a-z]{2,3})_.*\.iob2"), path)
+    examples, flagged = [], []
+    for sentence in sentences(path, comments=True):
+        tags = iob2(tags_at(path, sentence, 2))
+        words = [row[1] for row in sentence.rows]
+        text = sentence.comments.get("text", "")
+        tokens = located(words, text)
+        id_ = sentence.comments.get("sent_id", f"{path.name}:{sentence.line}")
+        if tokens is None:
+            text, tokens = joined(words)
+            flagged.append(id_)
+        examples.append(TaggingExample(id_, lang, text, tokens, tags, "universal_ner"))
+    return examples, {"words_not_in_text": flagged} if flagged else {}
+
+
+def row(path: Path, lang: str) -> str:
+    """What a table calls the file: its treebank, `en_ewt`, because a language may have several."""
+    match = re.fullmatch(r"([a-z]{2,3}_[^-]+)-.*", path.name)
+    return match[1] if match else lang

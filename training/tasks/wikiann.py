@@ -1,0 +1,47 @@
+"""WikiAnn or PAN-X (Pan et al. 2017, in the splits of Rahimi et al. 2019): PER, LOC, ORG in XTREME's 40 languages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from schemas.mrc import TaggingExample
+from training.errors import InputError
+from training.tasks.columns import Sentence, joined, sentences, tags_at
+from training.tasks.files import Flags, known, lang_in
+from training.tasks.tags import iob2
+
+LANGS = tuple(
+    "en af ar bg bn de el es et eu fa fi fr he hi hu id it ja jv "
+    "ka kk ko ml mr ms my nl pt ru sw ta te th tl tr ur vi yo zh".split()
+)
+LABELS = ("LOC", "ORG", "PER")
+
+
+def read(path: Path, lang: str | None = None) -> tuple[list[TaggingExample], Flags]:
+    """The authors' `de/test`, where every word is `de:Wort`; XTREME's `test-de.tsv`, without the prefix.
+
+    XTREME's own test files hold words alone: such sentences have no tags, and are flagged `unlabelled`.
+    """
+    found = list(sentences(path))
+    prefix = _prefix(path, found)
+    named = prefix[:-1] or lang_in(path, r"(?:train|dev|test|extra)-(?P<lang>[a-z-]+)\.tsv")
+    lang = known(lang, named or (path.parent.name if path.parent.name in LANGS else None), path)
+    unlabelled = bool(found) and all(len(row) == 1 for sentence in found for row in sentence.rows)
+    examples = []
+    for sentence in found:
+        tags = () if unlabelled else iob2(tags_at(path, sentence, -1))
+        text, tokens = joined([row[0].removeprefix(prefix) for row in sentence.rows])
+        examples.append(TaggingExample(f"{path.name}:{sentence.line}", lang, text, tokens, tags, "wikiann"))
+    return examples, {"unlabelled": [example.id for example in examples]} if unlabelled else {}
+
+
+def _prefix(path: Path, found: list[Sentence]) -> str:
+    """`de:` if more than half of the words begin with what the first one begins with; then all have to."""
+    words = [(sentence.line + at, row[0]) for sentence in found for at, row in enumerate(sentence.rows)]
+    prefix = words[0][1].partition(":")[0] + ":" if words else ""
+    without = [line for line, word in words if not word.startswith(prefix)]
+    if not prefix or 2 * len(without) >= len(words):
+        return ""
+    if without:
+        raise InputError(f"{path}:{without[0]}: expected a word that begins with {prefix} as the others do")
+    return prefix

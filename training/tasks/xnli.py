@@ -1,0 +1,31 @@
+"""XNLI (Conneau et al. 2018): does the first sentence entail or contradict the second? Parallel in 15 languages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from schemas.mrc import PairExample
+from training.tasks import tsv
+from training.tasks.files import Flags, lang_in
+
+LANGS = ("en", "ar", "bg", "de", "el", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
+LABELS = ("contradiction", "entailment", "neutral")
+SPELLINGS = {label: label for label in LABELS} | {
+    "contradictory": "contradiction"
+}  # as the translated training set has it
+COLUMNS = {
+    "pairID": "id",
+    "language": "lang",
+    "sentence1": "sentence1",
+    "sentence2": "sentence2",
+    "gold_label": "label",
+    "premise": "sentence1",
+    "hypo": "sentence2",
+    "label": "label",
+}
+
+
+def read(path: Path, lang: str | None = None) -> tuple[list[PairExample], Flags]:
+    """The authors' `xnli.test.tsv` (every line says its language), `multinli.train.de.tsv`; XTREME's `test-de.tsv`."""
+    named = lang_in(path, r"multinli\.train\.(?P<lang>\w\w)\.tsv", r"(?:train|dev|test)-(?P<lang>\w\w)\.tsv")
+    return tsv.read(path, "xnli", lang or named, SPELLINGS, COLUMNS)

@@ -1,0 +1,70 @@
+"""`--model tiny`: an XLM-R to try things with, small and random, its tokenizer trained on the shards themselves."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import sentencepiece
+import torch
+from transformers import PreTrainedTokenizerBase, XLMRobertaConfig, XLMRobertaForMaskedLM, XLMRobertaTokenizer
+
+from schemas.clism import QUE_TOKEN
+from schemas.shards import read_shards
+from training.models.folder import Pretrained
+
+TEXTS = {"clism/1": ("source_text", "target_text"), "anchor_mrc/1": ("query_text", "context_text")}
+MOST_TEXTS = 20_000  # that the tokenizer is trained on
+VOCABULARY = 6_000
+LAYERS, HIDDEN, HEADS, INNER, POSITIONS = 2, 128, 4, 512, 514
+
+
+def tiny_model(datasets: Sequence[str], schema: str, seed: int) -> Pretrained:
+    """The same for the same datasets and seed."""
+    tokenizer = train_tokenizer(itertools.islice(texts(datasets, schema), MOST_TEXTS))
+    config = XLMRobertaConfig(
+        vocab_size=len(tokenizer),
+        num_hidden_layers=LAYERS,
+        hidden_size=HIDDEN,
+        num_attention_heads=HEADS,
+        intermediate_size=INNER,
+        max_position_embeddings=POSITIONS,
+        type_vocab_size=1,
+        bos_token_id=tokenizer.bos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return Pretrained(XLMRobertaForMaskedLM(config), tokenizer, {}, None)
+
+
+def train_tokenizer(texts: Iterator[str]) -> PreTrainedTokenizerBase:
+    """A SentencePiece vocabulary like XLM-R's, only smaller. (`tokenizers` has a trainer too, but it draws lots.)"""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=texts,
+        model_writer=model,
+        model_type="unigram",
+        vocab_size=VOCABULARY,
+        hard_vocab_limit=False,  # fewer, where the texts give no more
+        character_coverage=0.9995,
+        num_threads=1,
+        minloglevel=2,
+    )
+    with tempfile.TemporaryDirectory(prefix="polyspan-") as folder:
+        (Path(folder) / "sentencepiece.bpe.model").write_bytes(model.getvalue())
+        # Not XLMRobertaTokenizer(vocab_file=…), which ignores the file.
+        tokenizer = XLMRobertaTokenizer.from_pretrained(folder, model_max_length=POSITIONS - 2)
+    tokenizer.name_or_path = "tiny"
+    return tokenizer
+
+
+def texts(datasets: Sequence[str], schema: str) -> Iterator[str]:
+    for folder in datasets:
+        for batch in read_shards(folder, columns=TEXTS[schema]):
+            for row in batch.to_pylist():
+                yield from (text.replace(QUE_TOKEN, " ") for text in row.values())
