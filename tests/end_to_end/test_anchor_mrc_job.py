@@ -303,7 +303,7 @@ def test_damage_can_be_tolerated(dump, tmp_path, capsys):
 def test_files_of_wikiextractor_are_read_too(tmp_path):
     pages = [{"id": "1", "revid": "11", "title": "Dog", "text": "A dog is an animal that barks."}]
     for number in range(2, 7):
-        text = f"Sentence {number} tells of the &lt;a href=\"dog\"&gt;dog&lt;/a&gt; at length."
+        text = f'Sentence {number} tells of the &lt;a href="dog"&gt;dog&lt;/a&gt; at length.'
         pages.append({"id": str(number), "revid": "1", "title": f"Page {number}", "text": text})
     (tmp_path / "wiki_00").write_text("\n".join([*map(json.dumps, pages), "{broken"]), encoding="utf-8")
     run(replace(ANCHOR_MRC, extracted=(f"{tmp_path}/wiki_*",), lang=("sw",), output=str(tmp_path / "out")))
