@@ -27,6 +27,7 @@ USAGE = """usage: polyspan-train COMMAND [ARGUMENT ...]
 
 commands:
   pretrain    dataset folders → a model that Hugging Face loads
+  score       predictions and a benchmark's files → its figures, as its authors compute them
 
 `polyspan-train COMMAND --help` tells the rest. On N GPUs: torchrun --nproc-per-node=N --no-python polyspan-train …
 """
@@ -46,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     143 stopped by Ctrl-C or SIGTERM, to go on later."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        command, rest = pick(arguments, {"pretrain": pretrain}, "command", USAGE)
+        command, rest = pick(arguments, {"pretrain": pretrain, "score": score}, "command", USAGE)
         command(rest)
     except ConfigError as error:
         fail(str(error), 2)
@@ -87,9 +88,11 @@ def pretrain(arguments: list[str]) -> None:
         default=PretrainConfig(recipe=recipe),
     )
     check_config(config)
-    quiet_libraries()
-    from training.pretrain import pretrain as run  # torch and transformers take seconds to import, --help should not
-
+    try:
+        quiet_libraries()
+        from training.pretrain import pretrain as run  # torch takes seconds to import, --help should not
+    except ModuleNotFoundError as error:
+        fail(f"{error.name} is not installed: pip install 'polyspan[training]'", 2)
     finished = run(config)
     if finished.stopped_by:
         code, left = 128 + finished.stopped_by, config.recipe.steps - finished.steps
@@ -98,6 +101,14 @@ def pretrain(arguments: list[str]) -> None:
         fail(f"Stopped after step {finished.steps:,}, with {left:,} to go. Repeat the command to go on.", code)
     if finished.first_rank:
         print(summary(config))
+
+
+def score(arguments: list[str]) -> None:
+    """Judge predictions."""
+    from training.score import ScoreConfig
+    from training.score import run as run_score
+
+    print(run_score(tyro.cli(ScoreConfig, prog="polyspan-train score", args=arguments)), end="")
 
 
 def quiet_libraries() -> None:

@@ -1,9 +1,10 @@
 """Model FLOPs: how much of a device's arithmetic a run uses (MFU), by one stated formula.
 
-Counted: multiplications and additions of matrix products, forward once and backward twice. For a sequence of n tokens,
-each of the layers has 2·n·(4·D² + 2·D·F) for its projections and 4·n²·D for attention (D hidden size, F inner
-size); every token that MLM predicts, 2·(D² + D·V). Not counted: embeddings, norms, the small span heads, and whatever is
-computed again (activation checkpointing, GradCache): memory bought with time lowers the MFU, as it should.
+Counted: multiplications and additions of matrix products, forward once and backward twice. D is the hidden size, F the
+inner size, V the vocabulary. For a sequence of n tokens each of the encoder's layers has 2·n·(4·D² + 2·D·F) for its
+projections and 4·n²·D for attention; a token that MLM predicts has 2·(D² + D·V). Not counted: embeddings, norms, the
+small span heads, and whatever is computed again (activation checkpointing, GradCache): memory bought with time lowers
+the MFU, as it should.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def train(
                 "gradient_norm": gradient_norm.item(),
                 "loader_wait": min(1.0, fetched.seconds_waited / seconds),
             }
-            refuse_trouble(row, losses_before, recipe.stop_loss_factor, step, fetched, found, checkpoints)
+            refuse_trouble(row, losses_before, recipe, step, fetched, found, checkpoints)
             losses_before.append(row["loss"])
             logbook.write(step + 1, row)
 

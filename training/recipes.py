@@ -15,7 +15,7 @@ class ClismObjective:
     a part out, its head and its pass of the encoder too."""
 
     clism_weight: float = 1.0
-    """Of the span loss, equation 3; the sum of the three is 3.3's."""
+    """Of the span loss, equation 4; the sum of the three is equation 9."""
     cacr_weight: float = 1.0
     """Of the contrastive loss between representations of the two sides, equation 8."""
     mlm_weight: float = 1.0
@@ -26,9 +26,9 @@ class ClismObjective:
     mlm_share: float = 0.15
     """Of the tokens, that MLM predicts (4.2); never answers (footnote 4), [QUE] or special tokens."""
     deep_head: bool = False
-    """Two layers before the products of equation 2, as in Splinter; the paper has one matrix each (3.1)."""
+    """Two layers before the products of equations 2 and 3, as in Splinter; the paper has one matrix each (3.1)."""
     target_only: bool = False
-    """Softmax over the target's tokens; equation 2 runs over all of X."""
+    """Softmax over the target's tokens; equations 2 and 3 run over all of X."""
     max_source_tokens: int = 128
     """Of one side, without special tokens (4.2: 256 in all)."""
     max_target_tokens: int = 128

@@ -18,7 +18,7 @@ from training.data.loader import StepBatches
 from training.distributed import rank
 from training.errors import TrainingError
 from training.objectives import Loss
-from training.recipes import PretrainConfig
+from training.recipes import PretrainConfig, Recipe
 
 REMEMBERED = 100  # losses, to tell an explosion by
 
@@ -26,14 +26,15 @@ REMEMBERED = 100  # losses, to tell an explosion by
 def refuse_trouble(
     row: Mapping[str, float],
     before: Sequence[float],
-    factor: float,
+    recipe: Recipe,
     step: int,
     fetched: StepBatches,
     found: Sequence[Mapping[str, Loss]],
     checkpoints: Path,
 ) -> None:
-    """Raises `TrainingError` if the loss or the gradient is no number, or the loss is more than `factor` times the
-    largest of the last 100 steps. The weights are lost by then; the last checkpoint is not."""
+    """Raises `TrainingError` if loss or gradient are no numbers, or the loss is more than `stop_loss_factor` times
+    the largest of the last 100 steps. The weights are lost by then; the last checkpoint is not."""
+    factor = recipe.stop_loss_factor
     numbers = math.isfinite(row["loss"]) and math.isfinite(row["gradient_norm"])
     exploded = factor and len(before) == REMEMBERED and row["loss"] > factor * max(before)
     if numbers and not exploded:
@@ -50,7 +51,7 @@ def refuse_trouble(
         f"Step {step + 1}: loss {row['loss']:.4g}, gradient norm {row['gradient_norm']:.4g}{usual}. "
         + (f"The weights of {kept[-1]} are sound. " if kept else "")
         + "In another --output, try a lower --learning-rate or a longer --warmup-steps"
-        + ("" if numbers else ", or --precision fp32")
+        + ("" if numbers or recipe.precision == "fp32" else ", or --precision fp32")
         + f". Process {rank()} was reading these examples: {' '.join(ids)}"
     )
 

@@ -55,6 +55,14 @@ def test_training_needs_neither_beam_nor_the_pipelines() -> None:
     assert python(code) == ""
 
 
+def test_without_torch_it_says_what_to_install(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "training.pretrain", None)
+    code, _, err = run("pretrain", "tiny_clism", "--data", CLISM, "--output", str(tmp_path / "run"), capsys=capsys)
+    assert code == 2 and "is not installed: pip install 'polyspan[training]'" in err
+
+
 # --- what it says -----------------------------------------------------------------------------------------------------
 
 
@@ -178,3 +186,22 @@ def test_losses_of_weight_0_are_left_out(tmp_path: Path, capsys: pytest.CaptureF
 
 def _unreachable(*_: object, **__: object) -> None:
     raise ConnectionError
+
+
+def test_score_judges_predictions_without_torch(tmp_path: Path) -> None:
+    question = {"id": "a", "question": "Who?", "answers": [{"text": "Anna", "answer_start": 0}]}
+    data = {"data": [{"title": "", "paragraphs": [{"context": "Anna sings.", "qas": [question]}]}]}
+    (tmp_path / "xquad.en.json").write_text(json.dumps(data), encoding="utf-8")
+    (tmp_path / "predictions.json").write_text('{"a": "anna"}', encoding="utf-8")
+    arguments = [
+        "--task",
+        "xquad",
+        "--gold",
+        f"{tmp_path}/xquad.en.json",
+        "--predictions",
+        f"{tmp_path}/predictions.json",
+    ]
+    code = f"import sys; sys.modules['torch'] = None; from training.cli import main; main(['score', *{arguments!r}])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "100.00" in done.stdout and "scorer:squad1.1" in done.stdout

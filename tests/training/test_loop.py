@@ -144,8 +144,9 @@ def test_a_gradient_that_is_no_number_stops_the_run_and_names_the_examples(
 
 def refusing(loss: float, before: list[float], factor: float = 10.0) -> None:
     row = {"loss": loss, "gradient_norm": 1.0}
+    recipe = replace(RECIPES["clism"], stop_loss_factor=factor)
     nothing = type("Fetched", (), {"micro_batches": ()})
-    refuse_trouble(row, before, factor, 7, nothing, [], Path("nowhere"))  # type: ignore[arg-type]
+    refuse_trouble(row, before, recipe, 7, nothing, [], Path("nowhere"))  # type: ignore[arg-type]
 
 
 def test_a_loss_ten_times_the_largest_of_the_last_hundred_is_an_explosion() -> None:
