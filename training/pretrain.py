@@ -95,7 +95,7 @@ def starting_model(config: PretrainConfig, schema: str) -> tuple[Pretrained, str
     """The model that training begins with, with [QUE]; and the fingerprint of its weights before that."""
     recipe = config.recipe
     if recipe.model == "tiny":
-        torch.set_num_threads(1)  # work this small gains nothing from more, which wait for one another on a busy machine
+        torch.set_num_threads(1)  # more would gain nothing here, and wait for one another on a busy machine
         start = tiny_model(config.data, schema, recipe.seed)
     else:
         start = load_model(recipe.model, recipe.seed)
