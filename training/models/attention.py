@@ -61,17 +61,22 @@ def attention_by_length(q_1HTK: Tensor, k_1HTK: Tensor, v_1HTK: Tensor, bounds_N
     for start, end in pairwise(bounds_N1.tolist()):
         if start < end:
             starts_of.setdefault(end - start, []).append(start)
-    qkv_3HTK = torch.cat((q_1HTK, k_1HTK, v_1HTK))
-    places, outs = [], []
-    for length, starts in starts_of.items():
-        starts_G1 = torch.tensor(starts, device=qkv_3HTK.device).unsqueeze(1)
-        places.append((starts_G1 + torch.arange(length, device=qkv_3HTK.device)).flatten())
-        shape_HGLK = (q_1HTK.shape[1], len(starts), length, q_1HTK.shape[3])
+    device = q_1HTK.device
+    places_T = torch.cat(
+        [
+            (torch.tensor(starts, device=device).unsqueeze(1) + torch.arange(length, device=device)).flatten()
+            for length, starts in starts_of.items()
+        ]
+    )
+    # One selection for all lengths: each would have a gradient of the size of the whole.
+    sorted_3HTK = torch.cat((q_1HTK, k_1HTK, v_1HTK)).index_select(2, places_T)
+    outs = []
+    pieces = torch.split(sorted_3HTK, [length * len(starts) for length, starts in starts_of.items()], dim=2)
+    for piece_3HPK, (length, starts) in zip(pieces, starts_of.items(), strict=True):
         # Heads come first here, sequences second: attention looks at the last two dimensions only.
-        q_HGLK, k_HGLK, v_HGLK = qkv_3HTK.index_select(2, places[-1]).view(3, *shape_HGLK)
+        q_HGLK, k_HGLK, v_HGLK = piece_3HPK.unflatten(2, (len(starts), length))
         outs.append(scaled_dot_product_attention(q_HGLK, k_HGLK, v_HGLK).flatten(1, 2))
-    back_T = torch.cat(places).argsort()
-    return torch.cat(outs, dim=1).index_select(1, back_T).unsqueeze(0)
+    return torch.cat(outs, dim=1).index_select(1, places_T.argsort()).unsqueeze(0)
 
 
 def _kernel_takes(query_1HTK: Tensor) -> bool:
