@@ -74,7 +74,8 @@ def attention_by_length(q_1HTK: Tensor, k_1HTK: Tensor, v_1HTK: Tensor, bounds_N
     pieces = torch.split(sorted_3HTK, [length * len(starts) for length, starts in starts_of.items()], dim=2)
     for piece_3HPK, (length, starts) in zip(pieces, starts_of.items(), strict=True):
         # Heads come first here, sequences second: attention looks at the last two dimensions only.
-        q_HGLK, k_HGLK, v_HGLK = piece_3HPK.unflatten(2, (len(starts), length))
+        shape_HGLK = (q_1HTK.shape[1], len(starts), length, q_1HTK.shape[3])
+        q_HGLK, k_HGLK, v_HGLK = piece_3HPK.reshape(3, *shape_HGLK)
         outs.append(scaled_dot_product_attention(q_HGLK, k_HGLK, v_HGLK).flatten(1, 2))
     return torch.cat(outs, dim=1).index_select(1, places_T.argsort()).unsqueeze(0)
 
