@@ -121,16 +121,7 @@ def _run(config: AnchorMrcConfig, inputs: dict[str, Inputs], runner_arguments: S
     identity = {"config": decides, "versions": versions, "commit": commit(), "inputs": sizes_and_times(paths)}
     work = open_output(config.output, config.overwrite, identity | {"range_bytes": config.range_bytes})
     job = Job(work, config.seed, config.rejects_per_reason, AnchorCounts)
-    manifest = Manifest(
-        schema=f"{schemas.anchor_mrc.NAME}/{schemas.anchor_mrc.VERSION}",
-        shards=(),
-        rejects=(),
-        counts={},
-        config=decides,
-        versions=versions,
-        inputs=(),
-        commit=commit(),
-    )
+    manifest = Manifest.planned(f"{schemas.anchor_mrc.NAME}/{schemas.anchor_mrc.VERSION}", decides, versions, commit())
     launch(
         lambda pipeline: build(pipeline, config, paths, chunks, sites, manifest, job),
         lambda: progress_line(job, len(chunks)),

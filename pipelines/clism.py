@@ -101,16 +101,7 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     identity = {"config": decides, "versions": versions, "commit": commit(), "inputs": sizes_and_times(paths)}
     work = open_output(config.output, config.overwrite, identity)
     job = Job(work, config.seed, config.rejects_per_reason, PairCounts)
-    manifest = Manifest(
-        schema=f"{schemas.clism.NAME}/{schemas.clism.VERSION}",
-        shards=(),
-        rejects=(),
-        counts={},
-        config=decides,
-        versions=versions,
-        inputs=(),
-        commit=commit(),
-    )
+    manifest = Manifest.planned(f"{schemas.clism.NAME}/{schemas.clism.VERSION}", decides, versions, commit())
     model_paths = {pair: path for pair, (path, _) in given_models.items()}
     launch(
         lambda pipeline: build(pipeline, config, files, model_paths, manifest, job),

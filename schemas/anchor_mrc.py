@@ -11,21 +11,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from schemas.languages import LANGUAGES
-from schemas.spans import CharSpan
+from schemas.spans import CHAR_SPANS, CharSpan
 
 NAME = "anchor_mrc"
 VERSION = 1
 MASK_TOKEN = "[MASK]"
 
-_SPANS = pa.list_(
-    pa.field(
-        "item",
-        pa.struct(
-            [pa.field("start_char", pa.int32(), nullable=False), pa.field("end_char", pa.int32(), nullable=False)]
-        ),
-        nullable=False,
-    )
-)
 _ARTICLE = pa.struct(
     [
         pa.field("page_id", pa.int64(), nullable=False),
@@ -40,9 +31,9 @@ ARROW_SCHEMA = pa.schema(
         pa.field("lang", pa.string(), nullable=False),
         pa.field("entity", pa.string(), nullable=False),
         pa.field("query_text", pa.string(), nullable=False),
-        pa.field("query_mask_spans", _SPANS, nullable=False),
+        pa.field("query_mask_spans", CHAR_SPANS, nullable=False),
         pa.field("context_text", pa.string(), nullable=False),
-        pa.field("answers", _SPANS, nullable=False),
+        pa.field("answers", CHAR_SPANS, nullable=False),
         pa.field("answerable", pa.bool_(), nullable=False),
         pa.field("anchor_text", pa.string()),
         pa.field("words_before_drawn", pa.int32(), nullable=False),

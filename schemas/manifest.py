@@ -70,6 +70,11 @@ class Manifest:
     created: str | None = None
     format_version: int = field(default=FORMAT_VERSION, kw_only=True)
 
+    @classmethod
+    def planned(cls, schema: str, config: dict[str, Any], versions: dict[str, str], commit: str | None) -> Manifest:
+        """Of a dataset that is yet to be made."""
+        return cls(schema, (), (), {}, config, versions, (), commit)
+
     @property
     def totals(self) -> Counts:
         return sum(self.counts.values(), _counts_type(self.schema)())

@@ -12,20 +12,11 @@ from typing import Any
 
 import pyarrow as pa
 
-from schemas.spans import CharSpan
+from schemas.spans import CHAR_SPANS, CharSpan
 
 NAME, TAGGING_NAME, PAIR_NAME = "mrc", "tagging", "pair"
 VERSION = 1
 
-_SPANS = pa.list_(
-    pa.field(
-        "item",
-        pa.struct(
-            [pa.field("start_char", pa.int32(), nullable=False), pa.field("end_char", pa.int32(), nullable=False)]
-        ),
-        nullable=False,
-    )
-)
 _STRINGS = pa.list_(pa.field("item", pa.string(), nullable=False))
 
 ARROW_SCHEMA = pa.schema(
@@ -34,7 +25,7 @@ ARROW_SCHEMA = pa.schema(
         pa.field("lang", pa.string(), nullable=False),
         pa.field("query", pa.string(), nullable=False),
         pa.field("context", pa.string(), nullable=False),
-        pa.field("answers", _SPANS, nullable=False),
+        pa.field("answers", CHAR_SPANS, nullable=False),
         pa.field("answer_texts", _STRINGS, nullable=False),
         pa.field("answerable", pa.bool_(), nullable=False),
         pa.field("task", pa.string(), nullable=False),
@@ -48,7 +39,7 @@ TAGGING_SCHEMA = pa.schema(
         pa.field("id", pa.string(), nullable=False),
         pa.field("lang", pa.string(), nullable=False),
         pa.field("text", pa.string(), nullable=False),
-        pa.field("tokens", _SPANS, nullable=False),
+        pa.field("tokens", CHAR_SPANS, nullable=False),
         pa.field("tags", _STRINGS, nullable=False),
         pa.field("task", pa.string(), nullable=False),
     ],
