@@ -156,21 +156,31 @@ def query_holds(phrase: str, query_text: str, mask_spans: tuple[CharSpan, ...], 
     start, end = 0, 0
     for end, following in [*mask_spans, CharSpan(len(query_text), 0)]:
         piece = query_text[start:end]
-        for match in _ignoring_case(phrase).finditer(piece):
-            before, after = piece[: match.start()][-1:], piece[match.end() :][:1]
-            if not spaced or not (_is_of_a_word(before) or _is_of_a_word(after)):
-                return True
+        if any(not spaced or stands_alone(piece, *match.span()) for match in pattern_of(phrase, True).finditer(piece)):
+            return True
         start = following
     return False
 
 
+def stands_alone(text: str, start: int, end: int) -> bool:
+    """Whether no letter, digit or mark touches text[start:end] from outside.
+
+    >>> stands_alone("an artist", 3, 6)
+    False
+    """
+    return not (start and _is_of_a_word(text[start - 1])) and not (end < len(text) and _is_of_a_word(text[end]))
+
+
 @functools.lru_cache(maxsize=1 << 10)
-def _ignoring_case(phrase: str) -> re.Pattern[str]:
-    return re.compile(r"\s+".join(map(re.escape, phrase.split())) or r"(?!)", re.IGNORECASE)
+def pattern_of(phrase: str, ignore_case: bool) -> re.Pattern[str]:
+    """Finds the phrase; any white space matches a blank of it. An empty phrase is found nowhere."""
+    words = map(re.escape, phrase.split())
+    return re.compile(r"\s+".join(words) or r"(?!)", re.IGNORECASE if ignore_case else 0)
 
 
+@functools.lru_cache(maxsize=1 << 12)
 def _is_of_a_word(char: str) -> bool:
-    return char != "" and unicodedata.category(char)[0] in "LMN"
+    return unicodedata.category(char)[0] in "LMN"
 
 
 def _span_problems(what: str, spans: tuple[CharSpan, ...], field: str, text: str) -> list[str]:

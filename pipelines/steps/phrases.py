@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 
+from schemas.anchor_mrc import pattern_of, stands_alone
 from schemas.spans import CharSpan
 
 
@@ -34,7 +32,7 @@ def whole_words(
     Any white space matches a blank of the phrase.
     """
     text = boundaries.text
-    for found in _pattern(phrase, ignore_case).finditer(text, *(within or CharSpan(0, len(text)))):
+    for found in pattern_of(phrase, ignore_case).finditer(text, *(within or CharSpan(0, len(text)))):
         if boundaries.hold(*found.span()):
             yield CharSpan(*found.span())
 
@@ -53,28 +51,9 @@ class Searchable:
     def _mentions(self, phrase: str) -> bool:
         if _folded(phrase) not in self._folded:  # most are told apart so, tens of times as fast as by a pattern
             return False
-        found = _pattern(phrase, True).finditer(self.text)
+        found = pattern_of(phrase, True).finditer(self.text)
         return any(not self.spaced or stands_alone(self.text, *match.span()) for match in found)
 
 
 def _folded(text: str) -> str:
     return " ".join(text.lower().split())
-
-
-def stands_alone(text: str, start: int, end: int) -> bool:
-    """Whether no letter, digit or mark touches text[start:end] from outside.
-
-    >>> stands_alone("an artist", 3, 6)
-    False
-    """
-    return not (start and _is_of_a_word(text[start - 1])) and not (end < len(text) and _is_of_a_word(text[end]))
-
-
-@lru_cache(maxsize=1 << 12)
-def _is_of_a_word(char: str) -> bool:
-    return unicodedata.category(char)[0] in "LMN"
-
-
-@lru_cache(maxsize=1 << 10)
-def _pattern(phrase: str, ignore_case: bool) -> re.Pattern[str]:
-    return re.compile(r"\s+".join(map(re.escape, phrase.split())), re.IGNORECASE if ignore_case else 0)
