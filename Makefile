@@ -47,7 +47,7 @@ $(TRAINING_INSTALLED): setup.py pyproject.toml constraints.txt
 
 demo: $(INSTALLED) $(TRAINING_INSTALLED)
 	$(BIN)/polyspan-data demo --output demo-output
-	$(TRAINING_BIN)/polyspan-train pretrain tiny_mpmr --data demo-output/anchor-mrc --output demo-output/tiny-mpmr
+	$(TRAINING_BIN)/polyspan-train pretrain tiny_mpmr --data demo-output/anchor-mrc --output demo-output/tiny-mpmr --overwrite
 
 test: test-pipelines test-training
 
@@ -72,9 +72,15 @@ format: $(INSTALLED)
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-bench: $(INSTALLED)
-	@for name in $(sort $(basename $(notdir $(wildcard benchmarks/bench_*.py)))); do \
+BENCHMARKS := $(sort $(basename $(notdir $(wildcard benchmarks/bench_*.py))))
+
+bench: demo
+	@for name in $(filter-out bench_training_%,$(BENCHMARKS)); do \
 		echo "== $$name"; $(BIN)/python -m benchmarks.$$name || exit 1; done
+	@echo "== bench_training_tokens"; $(TRAINING_BIN)/python -m benchmarks.bench_training_tokens
+	@for data in clism anchor-mrc; do \
+		echo "== bench_training_data, $$data"; \
+		$(TRAINING_BIN)/python -m benchmarks.bench_training_data demo-output/$$data || exit 1; done
 
 sdist: $(INSTALLED)
 	@rm -rf dist
