@@ -7,6 +7,7 @@ import itertools
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 import torch
@@ -44,23 +45,29 @@ def tiny_model(datasets: Sequence[str], schema: str, seed: int) -> Pretrained:
 
 def train_tokenizer(texts: Iterator[str]) -> PreTrainedTokenizerBase:
     """A SentencePiece vocabulary like XLM-R's, only smaller. (`tokenizers` has a trainer too, but it draws lots.)"""
+    with tempfile.TemporaryDirectory(prefix="polyspan-") as folder:
+        (Path(folder) / "sentencepiece.bpe.model").write_bytes(sentencepiece_model(texts, VOCABULARY, 0.9995))
+        # Not XLMRobertaTokenizer(vocab_file=…), which ignores the file.
+        tokenizer = XLMRobertaTokenizer.from_pretrained(folder, model_max_length=POSITIONS - 2)
+    tokenizer.name_or_path = "tiny"
+    return tokenizer
+
+
+def sentencepiece_model(texts: Iterator[str], size: int, coverage: float = 1.0, **options: Any) -> bytes:
+    """A Unigram model of at most `size` pieces, the same for the same texts; of fewer, where they give no more."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=texts,
         model_writer=model,
         model_type="unigram",
-        vocab_size=VOCABULARY,
-        hard_vocab_limit=False,  # fewer, where the texts give no more
-        character_coverage=0.9995,
+        vocab_size=size,
+        hard_vocab_limit=False,
+        character_coverage=coverage,
         num_threads=1,
         minloglevel=2,
+        **options,
     )
-    with tempfile.TemporaryDirectory(prefix="polyspan-") as folder:
-        (Path(folder) / "sentencepiece.bpe.model").write_bytes(model.getvalue())
-        # Not XLMRobertaTokenizer(vocab_file=…), which ignores the file.
-        tokenizer = XLMRobertaTokenizer.from_pretrained(folder, model_max_length=POSITIONS - 2)
-    tokenizer.name_or_path = "tiny"
-    return tokenizer
+    return model.getvalue()
 
 
 def texts(datasets: Sequence[str], schema: str) -> Iterator[str]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,23 +23,13 @@ def xlmr_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     3 layers of 32 in 2 heads, 512 positions, some 400 tokens. Read only: a test that writes makes a copy.
     """
-    import sentencepiece
     import torch
     from transformers import XLMRobertaConfig, XLMRobertaForMaskedLM, XLMRobertaTokenizer
 
+    from training.tiny import sentencepiece_model
+
     folder = tmp_path_factory.mktemp("xlmr")
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(golden_texts()),
-        model_writer=model,
-        model_type="unigram",
-        vocab_size=400,
-        hard_vocab_limit=False,
-        character_coverage=1.0,
-        num_threads=1,
-        minloglevel=2,
-    )
-    (folder / "sentencepiece.bpe.model").write_bytes(model.getvalue())
+    (folder / "sentencepiece.bpe.model").write_bytes(sentencepiece_model(iter(golden_texts()), 400))
     # `from_pretrained`, since XLMRobertaTokenizer(vocab_file=…) ignores the file and has five tokens.
     tokenizer = XLMRobertaTokenizer.from_pretrained(folder, model_max_length=512)
     tokenizer.save_pretrained(folder)

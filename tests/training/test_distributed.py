@@ -31,7 +31,7 @@ def ranks(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
         timeout=120,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    return [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in (0, 1)]
+    return [torch.load(folder / f"{rank}.pt", weights_only=True) for rank in (0, 1)]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)

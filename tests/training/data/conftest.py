@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
@@ -31,25 +30,15 @@ TEXTS = {
 
 def save_tokenizer(folder: Path, **options: str) -> PreTrainedTokenizerBase:
     """A tokenizer of XLM-R's form with `[QUE]`: SentencePiece Unigram, nmt_nfkc, Metaspace; some 3,000 tokens."""
-    import sentencepiece
     from transformers import XLMRobertaTokenizer
+
+    from training.tiny import sentencepiece_model
 
     sample = ROOT / "pipelines" / "sample"
     texts = [*sorted(sample.glob("wiki/*.xml")), sample / "sample.tsv"]
     lines = [line for path in texts for line in path.read_text("utf-8").replace("\t", "\n").splitlines()]
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([*lines, *TEXTS.values()]),
-        model_writer=model,
-        model_type="unigram",
-        vocab_size=3_000,
-        hard_vocab_limit=False,
-        character_coverage=1.0,
-        num_threads=1,
-        minloglevel=2,
-        **options,
-    )
-    (folder / "sentencepiece.bpe.model").write_bytes(model.getvalue())
+    model = sentencepiece_model(iter([*lines, *TEXTS.values()]), 3_000, **options)
+    (folder / "sentencepiece.bpe.model").write_bytes(model)
     tokenizer = XLMRobertaTokenizer.from_pretrained(folder, model_max_length=512)
     tokenizer.add_tokens([AddedToken(QUE_TOKEN, special=True)], special_tokens=True)
     tokenizer.save_pretrained(folder)
