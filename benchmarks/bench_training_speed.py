@@ -74,11 +74,11 @@ from training.data.tokens import TextEncoder
 from training.flops import EncoderSize, model_flops, peak_flops
 from training.logbook import Logbook
 from training.loop import Method, train
-from training.methods import Reader, method_of
+from training.methods.reader import Reader
 from training.models.encoder import Encoder
 from training.models.folder import Pretrained, Provenance, add_que_token, save_model
 from training.models.heads import SpanHead, WaeExtractor
-from training.pretrain import batches_of, limits_of, maker_of, resolved, starting_model
+from training.pretrain import batches_of, limits_of, maker_of, method_of, resolved, starting_model
 from training.recipes import CLISM, MPMR_BASE, ClismObjective, PretrainConfig, Recipe, WaeObjective
 from training.tiny import MOST_TEXTS, texts, train_tokenizer
 

@@ -37,7 +37,7 @@ Prepare = Callable[[int], AbstractContextManager[Any]]
 
 
 class Method(Protocol):
-    """What a step computes on one micro-batch (training/methods.py)."""
+    """What a step computes on one micro-batch (training/methods/)."""
 
     @property
     def weights(self) -> Mapping[str, float]:

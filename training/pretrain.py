@@ -24,11 +24,13 @@ from training.errors import ConfigError
 from training.flops import EncoderSize
 from training.logbook import Logbook, Silent
 from training.loop import train
-from training.methods import Reader, method_of
+from training.methods.clism import ClismMethod
+from training.methods.reader import Reader
+from training.methods.wae import WaeMethod
 from training.models.encoder import Encoder
 from training.models.folder import Pretrained, Provenance, add_que_token, load_model, save_model
 from training.models.heads import SpanHead, WaeExtractor
-from training.recipes import ClismObjective, PretrainConfig, Recipe
+from training.recipes import ClismObjective, PretrainConfig, Recipe, WaeObjective
 from training.tiny import tiny_model
 
 
@@ -77,6 +79,10 @@ def pretrain(config: PretrainConfig) -> Finished:
             save_model(output / "model", start.language_model, start.tokenizer, heads, provenance(config, steps))
         barrier()
         return Finished(steps, stopped_by, rank() == 0)
+
+
+def method_of(objective: ClismObjective | WaeObjective) -> ClismMethod | WaeMethod:
+    return ClismMethod(objective) if isinstance(objective, ClismObjective) else WaeMethod(objective)
 
 
 def chosen_device(name: str, found: torch.device) -> torch.device:

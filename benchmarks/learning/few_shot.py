@@ -34,7 +34,8 @@ from training.data.plan import Plan
 from training.data.tokens import TextEncoder
 from training.logbook import Silent
 from training.loop import train
-from training.methods import ClismMethod, Reader
+from training.methods.clism import ClismMethod
+from training.methods.reader import Reader
 from training.metrics.cka import cka
 from training.models.folder import Pretrained, add_que_token, load_model
 from training.objectives.cacr import mean_pool

@@ -22,7 +22,7 @@ from benchmarks.learning.small import arguments, reader_of, rows_of, table, trai
 from training.data.batches import wae_batch
 from training.data.features import Limits, WaeFeatures, wae_features
 from training.data.tokens import TextEncoder
-from training.methods import WaeMethod
+from training.methods.wae import WaeMethod
 from training.models.folder import Pretrained, load_model
 from training.recipes import MPMR_BASE, WaeObjective
 

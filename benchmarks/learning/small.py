@@ -24,7 +24,9 @@ from transformers import (
 )
 
 from schemas.shards import read_shards
-from training.methods import ClismMethod, Reader, WaeMethod
+from training.methods.clism import ClismMethod
+from training.methods.reader import Reader
+from training.methods.wae import WaeMethod
 from training.models.encoder import Encoder
 from training.models.folder import Pretrained
 from training.pretrain import pretrain

@@ -111,20 +111,20 @@ def clism_batch(features: Sequence[ClismFeatures], masked: Sequence[Masked]) -> 
     inputs = pack([each.ids for each in masked])
     sources = pack([each.source_only for each in features])
     starts = inputs.bounds_N1[:-1].tolist()
-    answers = _shifted([each.answers for each in features], starts, 2)
+    answers = shifted([each.answers for each in features], starts, 2)
     return ClismBatch(
         inputs=inputs,
         sources=sources,
-        que_Q=_shifted([each.que for each in features], starts, 1).squeeze(1),
-        sequence_Q=_numbers([each.que for each in features]),
+        que_Q=shifted([each.que for each in features], starts, 1).squeeze(1),
+        sequence_Q=numbers([each.que for each in features]),
         answer_start_Q=answers[:, 0],
         answer_end_Q=answers[:, 1],
-        source_N2=_shifted([[each.source] for each in features], starts, 2),
-        target_N2=_shifted([[each.target] for each in features], starts, 2),
+        source_N2=shifted([[each.source] for each in features], starts, 2),
+        target_N2=shifted([[each.target] for each in features], starts, 2),
         # <s> and </s> around it
         source_only_N2=torch.stack([sources.bounds_N1[:-1] + 1, sources.bounds_N1[1:] - 1], dim=1).long(),
-        masked_M=_shifted([each.places for each in masked], starts, 1).squeeze(1),
-        labels_M=_shifted([each.labels for each in masked], [0] * len(masked), 1).squeeze(1),
+        masked_M=shifted([each.places for each in masked], starts, 1).squeeze(1),
+        labels_M=shifted([each.labels for each in masked], [0] * len(masked), 1).squeeze(1),
         example_ids=tuple(each.id for each in features),
     )
 
@@ -133,25 +133,25 @@ def wae_batch(features: Sequence[WaeFeatures]) -> WaeBatch:
     """One micro-batch."""
     inputs = pack([each.ids for each in features])
     starts = inputs.bounds_N1[:-1].tolist()
-    answers = _shifted([each.answers for each in features], starts, 2)
+    answers = shifted([each.answers for each in features], starts, 2)
     return WaeBatch(
         inputs=inputs,
-        context_N2=_shifted([[each.context] for each in features], starts, 2),
+        context_N2=shifted([[each.context] for each in features], starts, 2),
         answer_start_A=answers[:, 0],
         answer_end_A=answers[:, 1],
-        sequence_A=_numbers([each.answers for each in features]),
+        sequence_A=numbers([each.answers for each in features]),
         answerable_N=torch.tensor([each.answerable for each in features], dtype=torch.bool),
         example_ids=tuple(each.id for each in features),
     )
 
 
-def _shifted(lists: Sequence[Sequence[Any] | np.ndarray], starts: Sequence[int], width: int) -> Tensor:
+def shifted(lists: Sequence[Sequence[Any] | np.ndarray], starts: Sequence[int], width: int) -> Tensor:
     """Places within each sequence as places in T: all lists joined, (places, width)."""
     joined = [np.asarray(each, np.int64).reshape(-1, width) + start for each, start in zip(lists, starts, strict=True)]
     return torch.from_numpy(np.concatenate(joined) if joined else np.empty((0, width), np.int64))
 
 
-def _numbers(lists: Sequence[Sequence[Any]]) -> Tensor:
+def numbers(lists: Sequence[Sequence[Any]]) -> Tensor:
     """The number of the sequence that each item of the joined lists comes from."""
     return torch.from_numpy(np.repeat(np.arange(len(lists)), [len(each) for each in lists]))
 

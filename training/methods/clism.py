@@ -1,12 +1,11 @@
-"""What a training step computes: the encoder's passes, the heads that read them, the losses. One class a method.
+"""CLISM's pre-training: span loss, contrastive loss and masked language modelling in one step.
 
 N sequences, T tokens of a packed batch, D hidden size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -14,47 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from training.data.batches import ClismBatch, Packed, WaeBatch
+from training.data.batches import ClismBatch, Packed
 from training.loop import Prepare
-from training.models.encoder import Encoder
+from training.methods.reader import Reader, known_before, seeded
 from training.models.folder import Pretrained
-from training.models.heads import MlmHead, SpanHead, WaeExtractor
+from training.models.heads import MlmHead, SpanHead
 from training.objectives import Loss
 from training.objectives.cacr import cached_gradients, cacr_loss, mean_pool, replayed
 from training.objectives.clism import clism_loss
 from training.objectives.mlm import mlm_loss
-from training.objectives.wae import valid_pairs, wae_loss
-from training.recipes import ClismObjective, WaeObjective
-
-
-class Reader(nn.Module):
-    """The encoder and the heads that a method trains, so that they are one model to optimizer and checkpoint."""
-
-    def __init__(self, encoder: Encoder, heads: Mapping[str, nn.Module]) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.heads = nn.ModuleDict(dict(heads))
-
-
-def method_of(objective: ClismObjective | WaeObjective) -> ClismMethod | WaeMethod:
-    return ClismMethod(objective) if isinstance(objective, ClismObjective) else WaeMethod(objective)
-
-
-@contextmanager
-def seeded(seed: int) -> Iterator[None]:
-    """New weights are drawn from the recipe's seed alone."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
-
-
-def known_before(heads: Mapping[str, nn.Module], start: Pretrained) -> dict[str, nn.Module]:
-    """Heads with the weights that the starting model has for them, where it has some of that size."""
-    for name, head in heads.items():
-        before = start.heads.get(name)
-        if before is not None and before.settings == head.settings:
-            head.load_state_dict(before.state_dict())
-    return dict(heads)
+from training.recipes import ClismObjective
 
 
 @dataclass(frozen=True)
@@ -125,32 +93,3 @@ class ClismMethod:
     @property
     def _cacr(self) -> partial[Loss]:
         return partial(cacr_loss, temperature=self.objective.cacr_temperature)
-
-
-@dataclass(frozen=True)
-class WaeMethod:
-    """Wiki Anchor Extraction (mPMR, 2.1)."""
-
-    objective: WaeObjective
-
-    @property
-    def weights(self) -> dict[str, float]:
-        return {"wae": 1.0}
-
-    def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
-        hidden_size, of = start.language_model.config.hidden_size, self.objective
-        with seeded(seed):
-            return known_before({"wae": WaeExtractor(hidden_size, of.extractor_inner, of.extractor_dropout)}, start)
-
-    def counts(self, batch: WaeBatch) -> dict[str, int | Tensor]:
-        return {"wae": valid_pairs(batch)}
-
-    def passes(self, batch: WaeBatch) -> tuple[Packed, ...]:
-        return (batch.inputs,)
-
-    def first_pass(self, model: Reader, batches: Sequence[WaeBatch], prepare: Prepare) -> Sequence[Any]:
-        return [None] * len(batches)
-
-    def losses(self, model: Reader, batch: WaeBatch, known: Any) -> dict[str, Loss]:
-        start_TD, end_TD = model.heads["wae"](model.encoder(batch.inputs))
-        return {"wae": wae_loss(start_TD, end_TD, batch)}

@@ -1,0 +1,47 @@
+"""mPMR's pre-training: Wiki Anchor Extraction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from training.data.batches import Packed, WaeBatch
+from training.loop import Prepare
+from training.methods.reader import Reader, known_before, seeded
+from training.models.folder import Pretrained
+from training.models.heads import WaeExtractor
+from training.objectives import Loss
+from training.objectives.wae import valid_pairs, wae_loss
+from training.recipes import WaeObjective
+
+
+@dataclass(frozen=True)
+class WaeMethod:
+    """Wiki Anchor Extraction (mPMR, 2.1)."""
+
+    objective: WaeObjective
+
+    @property
+    def weights(self) -> dict[str, float]:
+        return {"wae": 1.0}
+
+    def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
+        hidden_size, of = start.language_model.config.hidden_size, self.objective
+        with seeded(seed):
+            return known_before({"wae": WaeExtractor(hidden_size, of.extractor_inner, of.extractor_dropout)}, start)
+
+    def counts(self, batch: WaeBatch) -> dict[str, int | Tensor]:
+        return {"wae": valid_pairs(batch)}
+
+    def passes(self, batch: WaeBatch) -> tuple[Packed, ...]:
+        return (batch.inputs,)
+
+    def first_pass(self, model: Reader, batches: Sequence[WaeBatch], prepare: Prepare) -> Sequence[Any]:
+        return [None] * len(batches)
+
+    def losses(self, model: Reader, batch: WaeBatch, known: Any) -> dict[str, Loss]:
+        start_TD, end_TD = model.heads["wae"](model.encoder(batch.inputs))
+        return {"wae": wae_loss(start_TD, end_TD, batch)}
