@@ -22,6 +22,7 @@ EXTRAS = {
     ],
     "inspect": [],  # polyspan-inspect needs nothing beyond pyarrow so far
     "training": [
+        "matplotlib>=3.10",
         "numpy>=2.2",
         "safetensors>=0.8",
         "sentencepiece>=0.2.1",

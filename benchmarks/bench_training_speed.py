@@ -78,8 +78,9 @@ from training.methods.reader import Reader
 from training.models.encoder import Encoder
 from training.models.folder import Pretrained, Provenance, add_que_token, save_model
 from training.models.heads import SpanHead, WaeExtractor
-from training.pretrain import batches_of, limits_of, maker_of, method_of, resolved, starting_model
+from training.pretrain import batches_of, limits_of, maker_of, method_of, starting_model
 from training.recipes import CLISM, MPMR_BASE, ClismObjective, PretrainConfig, Recipe, WaeObjective
+from training.start import precision
 from training.tiny import MOST_TEXTS, texts, train_tokenizer
 
 RECIPES = {"anchor-mrc": MPMR_BASE, "clism": CLISM}
@@ -109,7 +110,7 @@ class Job:
     @property
     def recipe(self) -> Recipe:
         of = replace(RECIPES[self.workload], model=self.model, batch_size=self.batch_size)
-        return resolved(of, torch.device(self.device))
+        return replace(of, precision=precision(of, torch.device(self.device)))
 
 
 class Cost(NamedTuple):

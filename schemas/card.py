@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from schemas.counts import AnchorCounts, PairCounts
+from schemas.counts import AnchorCounts, CandidateCounts, PairCounts, RecordCounts
 from schemas.manifest import Manifest
 
 _SIZES = (  # the hub's names
@@ -60,6 +60,62 @@ id: there Wikipedia lists their authors. The texts are excerpts without markup; 
 entity's names.\
 """
 
+_WHAT_MRC = """\
+Each row is a question and a context that may answer it. For example:
+
+| field | |
+| --- | --- |
+| `query` | Who won? |
+| `context` | The Broncos won. |
+| `answers` | `start_char` 4, `end_char` 11 (Broncos) |
+| `answer_texts` | Broncos |
+| `answerable` | true |
+
+All offsets count Unicode code points and are half-open: `context[start_char:end_char]` is the answer. `answer_texts`
+are the answers as published, which official scorers compare with.\
+"""
+
+_WHAT_TAGGING = """\
+Each row is a sentence, where its words stand in it, and a tag for each word in IOB2; no tags where none are known. For
+example:
+
+| field | |
+| --- | --- |
+| `text` | In Hanoi. |
+| `tokens` | `start_char` 0, `end_char` 2 (In); 3, 8 (Hanoi); 8, 9 (.) |
+| `tags` | O, B-LOC, O |
+
+All offsets count Unicode code points and are half-open: `text[start_char:end_char]` is the word.\
+"""
+
+_WHAT_PAIR = """\
+Each row is two sentences and how they relate; the label is null where none is known. For example:
+
+| field | |
+| --- | --- |
+| `sentence1` | Anna lives in Hanoi. |
+| `sentence2` | Hanoi is where Anna lives. |
+| `label` | 1 |\
+"""
+
+_WHAT_CANDIDATES = """\
+Each row holds the spans that a fine-tuned model finds most probable as the answer to one question, best first. The
+question and its context stand in the records that the model was asked, under the same id. For example, of the context
+"The Broncos won.", where the answer is "Broncos":
+
+| field | |
+| --- | --- |
+| `candidates` | `start_char` 0, `end_char` 11, `score` 0.5 (The Broncos); 4, 11, 0.25 (Broncos) |
+| `gold_rank` | 2 |
+
+All offsets count Unicode code points and are half-open: `context[start_char:end_char]` is the candidate. `score` is its
+probability; `gold_rank` counts from 1, and is null where no candidate is a true answer.\
+"""
+
+_SOURCE_RECORDS = """\
+The records are those of the files named below, under the license of those files.\
+"""
+
 _LOAD = """\
 ```python
 import pandas, datasets
@@ -110,6 +166,19 @@ def _pair_numbers(counts: PairCounts) -> dict[str, str]:
     }
 
 
+def _record_numbers(counts: RecordCounts) -> dict[str, str]:
+    return {
+        "records read": f"{counts.records_read:,}",
+        "records": f"{counts.examples:,}",
+        "kept": share(counts.examples, counts.records_read),
+    }
+
+
+def _candidate_numbers(counts: CandidateCounts) -> dict[str, str]:
+    recalls = {f"recall@{k}": share(hits, counts.examples) for k, hits in counts.hits.items()}
+    return {"questions": f"{counts.examples:,}", **recalls}
+
+
 KINDS = {
     "anchor_mrc/1": Kind(
         title="Anchor-MRC examples",
@@ -124,6 +193,18 @@ KINDS = {
         answers='for answer in row["answers"]:\n'
         '    print(row["context_text"][answer["start_char"] : answer["end_char"]])',
     ),
+    "candidates/1": Kind(
+        title="Candidate answers",
+        what=_WHAT_CANDIDATES,
+        source=None,
+        license="unknown",
+        tasks=("question-answering",),
+        tags=("span-extraction",),
+        langs="language",
+        numbers=_candidate_numbers,
+        units={"record": "question"},
+        answers='for candidate in row["candidates"]:\n    print(candidate["score"])',
+    ),
     "clism/1": Kind(
         title="CLISM examples",
         what=_WHAT_CLISM,
@@ -136,6 +217,43 @@ KINDS = {
         units={"pair": "sentence pair"},
         answers='for question in row["questions"]:\n'
         '    print(row["target_text"][question["answer_start_char"] : question["answer_end_char"]])',
+    ),
+    "mrc/1": Kind(
+        title="Questions",
+        what=_WHAT_MRC,
+        source=_SOURCE_RECORDS,
+        license="unknown",
+        tasks=("question-answering",),
+        tags=("machine-reading-comprehension",),
+        langs="language",
+        numbers=_record_numbers,
+        units={},
+        answers='for answer in row["answers"]:\n    print(row["context"][answer["start_char"] : answer["end_char"]])',
+    ),
+    "pair/1": Kind(
+        title="Sentence pairs",
+        what=_WHAT_PAIR,
+        source=_SOURCE_RECORDS,
+        license="unknown",
+        tasks=("text-classification",),
+        tags=("sentence-pairs",),
+        langs="language",
+        numbers=_record_numbers,
+        units={},
+        answers='print(row["sentence1"], row["sentence2"], row["label"])',
+    ),
+    "tagging/1": Kind(
+        title="Tagged sentences",
+        what=_WHAT_TAGGING,
+        source=_SOURCE_RECORDS,
+        license="unknown",
+        tasks=("token-classification",),
+        tags=("named-entity-recognition",),
+        langs="language",
+        numbers=_record_numbers,
+        units={},
+        answers='for token, tag in zip(row["tokens"], row["tags"]):\n'
+        '    print(row["text"][token["start_char"] : token["end_char"]], tag)',
     ),
 }
 

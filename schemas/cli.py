@@ -90,7 +90,7 @@ def verify(options: argparse.Namespace) -> int:
         print(f"{_name(options.dataset)}: {found} problem{'s' * (found > 1)}{stopped}")
         return PROBLEMS
     index = manifest.load(options.dataset)
-    looked = "rows not looked at" if options.quick else "every answer in its place"
+    looked = "rows not looked at" if options.quick else "every row keeps the contract"
     print(
         f"{_name(options.dataset)}: ok, {index.totals.size} in {len(index.shards)} shards; "
         f"sizes, checksums and counts agree, {looked}"
@@ -161,9 +161,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     kinds = showing.add_mutually_exclusive_group()
     for flag, value in (("--answerable", True), ("--unanswerable", False)):
-        kinds.add_argument(
-            flag, dest="answerable", action="store_const", const=value, help=f"only {flag[2:]} anchor-MRC examples"
-        )
+        kinds.add_argument(flag, dest="answerable", action="store_const", const=value, help=f"only {flag[2:]} examples")
     showing.add_argument("--id", metavar="ID", help="only the record with this id")
     showing.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="auto (default): on a terminal"

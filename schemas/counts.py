@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 C = TypeVar("C", bound="Counts")
+RECALL_AT = (1, 3, 5, 10, 20)
 
 
 class Balance(NamedTuple):
@@ -26,7 +27,6 @@ class Counts:
     Every field of a subclass is a number, or numbers by name.
     """
 
-    SCHEMA: ClassVar[str]
     BALANCES: ClassVar[tuple[Balance, ...]]
 
     @property
@@ -90,7 +90,6 @@ class PairCounts(Counts):
     >>> PairCounts(3, 1, {"no_mention": 2}, 2, 1, {"no_link": 1})
     """
 
-    SCHEMA = "clism/1"
     BALANCES = (
         Balance("pair", "pairs_read", "examples", "pair_rejects"),
         Balance("mention", "mentions_found", "questions", "mention_rejects"),
@@ -122,7 +121,6 @@ class AnchorCounts(Counts):
     ... )
     """
 
-    SCHEMA = "anchor_mrc/1"
     BALANCES = (
         Balance("page", "pages_read", "articles", "page_rejects"),
         Balance("link", "links_found", "mentions", "link_rejects"),
@@ -153,7 +151,60 @@ class AnchorCounts(Counts):
         return f"{self.examples:,} examples ({self.answerable:,} answerable) of {self.entities:,} entities"
 
 
-COUNTS: dict[str, type[Counts]] = {kind.SCHEMA: kind for kind in (AnchorCounts, PairCounts)}
+@dataclass(frozen=True, slots=True)
+class RecordCounts(Counts):
+    """mrc/1, tagging/1 and pair/1: what became of a language's records in published files.
+
+    >>> RecordCounts(1_190, 1_189, {"unlabelled": 1})
+    """
+
+    BALANCES = (Balance("record", "records_read", "examples", "record_rejects"),)
+
+    records_read: int = 0
+    examples: int = 0
+    record_rejects: dict[str, int] = field(default_factory=dict)  # reason → records
+
+    @property
+    def size(self) -> str:
+        return f"{self.examples:,} records"
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateCounts(Counts):
+    """candidates/1: for how many questions of a language a baseline has the true answer among its best so many.
+
+    >>> CandidateCounts(10, 9, {"no_answer": 1}, hits_at_1=5, hits_at_3=6, hits_at_5=7, hits_at_10=8, hits_at_20=8)
+    """
+
+    BALANCES = (Balance("record", "records_read", "examples", "record_rejects"),)
+
+    records_read: int = 0
+    examples: int = 0
+    record_rejects: dict[str, int] = field(default_factory=dict)  # reason → records
+    hits_at_1: int = 0
+    hits_at_3: int = 0
+    hits_at_5: int = 0
+    hits_at_10: int = 0
+    hits_at_20: int = 0
+
+    @property
+    def hits(self) -> dict[int, int]:
+        """k → questions whose true answer is among the best k."""
+        return {k: getattr(self, f"hits_at_{k}") for k in RECALL_AT}
+
+    @property
+    def size(self) -> str:
+        return f"candidates for {self.examples:,} questions"
+
+
+COUNTS: dict[str, type[Counts]] = {
+    "anchor_mrc/1": AnchorCounts,
+    "candidates/1": CandidateCounts,
+    "clism/1": PairCounts,
+    "mrc/1": RecordCounts,
+    "pair/1": RecordCounts,
+    "tagging/1": RecordCounts,
+}
 
 
 def in_words(name: str) -> str:

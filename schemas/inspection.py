@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TextIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas import anchor_mrc_view, clism_view, manifest
+from schemas import anchor_mrc_view, candidates_view, clism_view, manifest, records_view
 from schemas.manifest import DatasetError
 from schemas.rejects import Reject
 from schemas.shards import EXAMPLES, langs_of, read_rejects, read_shards
@@ -40,6 +40,14 @@ VIEWS = {
         anchor_mrc_view.language_statistics,
         anchor_mrc_view.render_statistics,
     ),
+    "candidates/1": View(
+        "language",
+        "languages",
+        candidates_view.render_example,
+        candidates_view.tally_rows,
+        candidates_view.language_statistics,
+        candidates_view.render_statistics,
+    ),
     "clism/1": View(
         "pair",
         "pairs",
@@ -48,6 +56,21 @@ VIEWS = {
         clism_view.pair_statistics,
         clism_view.render_statistics,
     ),
+    **{
+        schema: View(
+            "language",
+            "languages",
+            render,
+            tally,
+            records_view.language_statistics,
+            records_view.render_statistics,
+        )
+        for schema, render, tally in (
+            ("mrc/1", records_view.render_question, records_view.tally_questions),
+            ("pair/1", records_view.render_pair, records_view.tally_pairs),
+            ("tagging/1", records_view.render_sentence, records_view.tally_sentences),
+        )
+    },
 }
 
 
@@ -71,7 +94,7 @@ def show_examples(
     _check_known(view.langs, langs, index.counts)
     batches = list(read_shards(folder))
     if answerable is not None and batches and "answerable" not in batches[0].schema.names:
-        raise DatasetError(f"{folder}: every example of {index.schema} is answerable. Leave the argument out")
+        raise DatasetError(f"{folder}: what is answerable is not told in {index.schema}. Leave the argument out")
     chosen = _choose(batches, "id", count, seed, langs, {"id": example_id, "answerable": answerable})
     if not chosen and example_id is not None:
         raise DatasetError(f"{folder}: no example has id {example_id}. Look among the rejects too: add --rejects")

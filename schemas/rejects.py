@@ -3,7 +3,7 @@
 What is counted apart has a *unit*, and `schemas.counts` says what each adds up to. In clism, a "pair" is an input
 record and a "mention" a candidate inside a record that was not refused itself. In anchor_mrc, a "page" is an input
 record, a "link" stands in an article, a "mention" is a link that leads to a definition article, and a "context" was
-drawn to answer no query.
+drawn to answer no query. In mrc, tagging, pair and candidates, a "record" is one of a benchmark's.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Reject:
     reason: str  # snake_case, from a closed list that the job documents
     unit: str  # of a `Balance` of the schema's counts
     record_id: str
-    pair: str  # of languages; in anchor_mrc the language
+    pair: str  # of languages; where an example has one language, that
     corpus: str
-    line: int  # in anchor_mrc the page's id
+    line: int  # in anchor_mrc the page's id, in mrc, tagging and pair the record's place in its file, from 1
     excerpt: str
 
     ARROW_SCHEMA = pa.schema(

@@ -11,22 +11,33 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas import anchor_mrc, clism, manifest
+from schemas import anchor_mrc, candidates, clism, manifest, mrc
 from schemas.anchor_mrc import AnchorMrcExample
+from schemas.candidates import CandidateSet
 from schemas.clism import ClismExample
 from schemas.manifest import DatasetError, Manifest, ShardEntry, ShardInfo
+from schemas.mrc import MrcExample, PairExample, TaggingExample
 from schemas.rejects import Reject
 
 ROWS_PER_BATCH = 4_096
 SCHEMA_KEY = b"polyspan.schema"
 SCHEMAS = {
     "anchor_mrc/1": anchor_mrc.ARROW_SCHEMA,
+    "candidates/1": candidates.ARROW_SCHEMA,
     "clism/1": clism.ARROW_SCHEMA,
+    "mrc/1": mrc.ARROW_SCHEMA,
+    "pair/1": mrc.PAIR_SCHEMA,
     "rejects/1": Reject.ARROW_SCHEMA,
+    "tagging/1": mrc.TAGGING_SCHEMA,
 }
-EXAMPLES: dict[str, type[ClismExample] | type[AnchorMrcExample]] = {
+Example = AnchorMrcExample | CandidateSet | ClismExample | MrcExample | PairExample | TaggingExample
+EXAMPLES: dict[str, type[Example]] = {
     "anchor_mrc/1": AnchorMrcExample,
+    "candidates/1": CandidateSet,
     "clism/1": ClismExample,
+    "mrc/1": MrcExample,
+    "pair/1": PairExample,
+    "tagging/1": TaggingExample,
 }
 
 _HASH_BLOCK = 1 << 20  # bytes
@@ -85,7 +96,7 @@ def read_rejects(
 
 
 def read_examples(folder: str | Path, verify: bool = False) -> Iterator[Any]:
-    """The examples of a local dataset folder, each of its schema's class: `ClismExample` or `AnchorMrcExample`."""
+    """The examples of a local dataset folder, each of its schema's class, which `EXAMPLES` names."""
     from_row = EXAMPLES[manifest.load(folder).schema].from_row
     for batch in read_shards(folder, verify=verify):
         yield from map(from_row, batch.to_pylist())

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas import anchor_mrc, clism, manifest
+from schemas import anchor_mrc, candidates, clism, manifest, mrc
+from schemas.counts import RECALL_AT
 from schemas.manifest import DatasetError, Manifest, ShardEntry
 from schemas.shards import EXAMPLES, SCHEMAS, check_nulls, check_shard, langs_of, open_shard, stray_files
 
@@ -20,6 +21,7 @@ class Rules(NamedTuple):
 
     problems: Callable[[Any], list[str]]  # of one example
     counted: Callable[[pa.Table], pa.Table]  # rows → `langs` and what the manifest counts of them, by its names there
+    identity: tuple[str, ...] = ("id",)  # columns whose values, together, no two rows have
 
 
 def count_pairs(rows: pa.Table) -> pa.Table:
@@ -41,9 +43,32 @@ def count_anchors(rows: pa.Table) -> pa.Table:
     )
 
 
+def count_records(rows: pa.Table) -> pa.Table:
+    groups = rows.group_by("lang").aggregate([([], "count_all")])
+    return pa.table({"langs": groups["lang"], "examples": groups["count_all"]})
+
+
+def count_hits(rows: pa.Table) -> pa.Table:
+    hits = {f"hits_at_{k}": pc.fill_null(pc.less_equal(rows["gold_rank"], k), False) for k in RECALL_AT}
+    table = pa.table({"lang": rows["lang"], **hits})
+    groups = table.group_by("lang").aggregate([([], "count_all"), *((name, "sum") for name in hits)])
+    return pa.table(
+        {
+            "langs": groups["lang"],
+            "examples": groups["count_all"],
+            **{name: groups[f"{name}_sum"] for name in hits},
+        }
+    )
+
+
+RECORD_RULES = Rules(mrc.problems, count_records, ("lang", "id"))  # parallel benchmarks have the same ids
 RULES = {
     "anchor_mrc/1": Rules(anchor_mrc.problems, count_anchors),
+    "candidates/1": Rules(candidates.problems, count_hits, ()),  # published ids may not tell questions apart
     "clism/1": Rules(clism.problems, count_pairs),
+    "mrc/1": RECORD_RULES,
+    "pair/1": RECORD_RULES,
+    "tagging/1": RECORD_RULES,
 }
 
 
@@ -93,7 +118,8 @@ def _example_problems(folder: Path, index: Manifest, shards: list[ShardEntry]) -
                 yield from (f"{shard.file} row {row} (id {example.id}): {problem}" for problem in found)
             start += batch.num_rows
     rows = pa.concat_tables(looked_at)
-    yield from _repeated(rows["id"])
+    if rules.identity:
+        yield from _repeated(rows.select(rules.identity))
     if len(shards) < len(index.shards):
         return  # what is missing has been said
     table = rules.counted(rows)
@@ -106,10 +132,12 @@ def _example_problems(folder: Path, index: Manifest, shards: list[ShardEntry]) -
                 yield f"{langs}: the manifest counts {expected} {name}, but the shards hold {held}"
 
 
-def _repeated(ids: pa.ChunkedArray) -> Iterator[str]:
-    values = pc.value_counts(ids)
-    for repeated in values.filter(pc.greater(values.field("counts"), 1)).to_pylist():
-        yield f"id {repeated['values']} stands in {repeated['counts']} rows: look at them with show --id"
+def _repeated(ids: pa.Table) -> Iterator[str]:
+    values = ids.group_by(ids.column_names, use_threads=False).aggregate([([], "count_all")])
+    for repeated in values.filter(pc.greater(values["count_all"], 1)).to_pylist():
+        count = repeated.pop("count_all")
+        name = ", ".join(f"{column} {value}" for column, value in repeated.items())
+        yield f"{name} stands in {count} rows: look at them with show --id"
 
 
 def _reject_problems(folder: Path, index: Manifest, shards: list[ShardEntry]) -> Iterator[str]:

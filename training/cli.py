@@ -6,9 +6,10 @@ import difflib
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 try:
     import tyro
@@ -19,25 +20,37 @@ except ModuleNotFoundError:
 
 from schemas.manifest import DatasetError
 from training.errors import ConfigError, InputError, TrainingError
+from training.finetune_recipes import FINETUNE_ABOUT, FINETUNE_RECIPES, FinetuneConfig
 from training.logbook import FIGURES, LOST, duration
 from training.recipes import ABOUT, RECIPES, PretrainConfig
 from training.run_folder import check_config
+
+if TYPE_CHECKING:
+    from training.start import Finished
+
+T = TypeVar("T")
 
 USAGE = """usage: polyspan-train COMMAND [ARGUMENT ...]
 
 commands:
   pretrain    dataset folders → a model that Hugging Face loads
+  finetune    a model and a task's files → a model for that task
+  evaluate    a fine-tuned model and a benchmark's files → its predictions and figures
+  predict     a fine-tuned model and JSON lines → answers, entities or labels, with offsets
+  few-shot    finetune and evaluate for every size, sample and model; a table and curves
+  report      runs → one table, and a page with their curves
   score       predictions and a benchmark's files → its figures, as its authors compute them
+  convert     a benchmark's files → a dataset folder of their records
 
 `polyspan-train COMMAND --help` tells the rest. On N GPUs: torchrun --nproc-per-node=N --no-python polyspan-train …
 """
 
-PRETRAIN_USAGE = """usage: polyspan-train pretrain RECIPE --data FOLDER … --output FOLDER [OPTION …]
+RECIPE_USAGE = """usage: polyspan-train {command} RECIPE {needs} --output FOLDER [OPTION …]
 
 recipes:
 {recipes}
 
-`polyspan-train pretrain RECIPE --help` shows every field of a recipe; each can be given another value. Repeat a command
+`polyspan-train {command} RECIPE --help` shows every field of a recipe; each can be given another value. Repeat a command
 to go on with a run that was stopped.
 """
 
@@ -47,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     143 stopped by Ctrl-C or SIGTERM, to go on later."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        command, rest = pick(arguments, {"pretrain": pretrain, "score": score}, "command", USAGE)
+        command, rest = pick(arguments, COMMANDS, "command", USAGE)
         command(rest)
     except ConfigError as error:
         fail(str(error), 2)
@@ -78,37 +91,130 @@ def fail(message: str, code: int) -> NoReturn:
 
 def pretrain(arguments: list[str]) -> None:
     """Train a model on dataset folders."""
-    usage = PRETRAIN_USAGE.format(recipes="\n".join(f"  {name:<15} {about}" for name, about in ABOUT.items()))
-    recipe, arguments = pick(arguments, RECIPES, "recipe", usage)
-    config = tyro.cli(
-        tyro.conf.configure(tyro.conf.OmitArgPrefixes, tyro.conf.AvoidSubcommands)(PretrainConfig),
-        prog=f"polyspan-train pretrain {recipe.name}",
-        description=f"{recipe.name}: {ABOUT[recipe.name]}. The defaults below are the recipe's.",
-        args=arguments,
-        default=PretrainConfig(recipe=recipe),
-    )
+    config = recipe_config("pretrain", "--data FOLDER …", PretrainConfig, RECIPES, ABOUT, arguments)
     check_config(config)
-    try:
-        quiet_libraries()
+    with training_libraries():
         from training.pretrain import pretrain as run  # torch takes seconds to import, --help should not
-    except ModuleNotFoundError as error:
-        fail(f"{error.name} is not installed: pip install 'polyspan[training]'", 2)
-    finished = run(config)
+    if ended(run(config)):
+        print(summary(config))
+
+
+def finetune(arguments: list[str]) -> None:
+    """Train a model on a task's files."""
+    config = recipe_config("finetune", "--train FILE …", FinetuneConfig, FINETUNE_RECIPES, FINETUNE_ABOUT, arguments)
+    with training_libraries():
+        from training.finetune import finetune as run
+    if ended(run(config)):
+        print(finetune_summary(config))
+
+
+def recipe_config(
+    command: str, needs: str, kind: type[T], recipes: Mapping[str, Any], about: Mapping[str, str], arguments: list[str]
+) -> T:
+    """The configuration of a command whose first argument names a recipe, whose fields are options."""
+    told = "\n".join(f"  {name:<17} {what}" for name, what in about.items())
+    usage = RECIPE_USAGE.format(command=command, needs=needs, recipes=told)
+    recipe, arguments = pick(arguments, recipes, "recipe", usage)
+    return tyro.cli(
+        tyro.conf.configure(tyro.conf.OmitArgPrefixes, tyro.conf.AvoidSubcommands)(kind),
+        prog=f"polyspan-train {command} {recipe.name}",
+        description=f"{recipe.name}: {about[recipe.name]}. The defaults below are the recipe's.",
+        args=arguments,
+        default=cast(Any, kind)(recipe=recipe),
+    )
+
+
+def ended(finished: Finished) -> bool:
+    """Whether a run has come to its end and this process speaks for all. Exits where a signal stopped it."""
     if finished.stopped_by:
-        code, left = 128 + finished.stopped_by, config.recipe.steps - finished.steps
+        code = 128 + finished.stopped_by
         if not finished.first_rank:
             raise SystemExit(code)
-        fail(f"Stopped after step {finished.steps:,}, with {left:,} to go. Repeat the command to go on.", code)
-    if finished.first_rank:
-        print(summary(config))
+        fail(f"Stopped after step {finished.steps:,}. Repeat the command to go on.", code)
+    return finished.first_rank
+
+
+def plain_command(name: str, config: type[T], run: Callable[[T], str | int], arguments: list[str]) -> None:
+    """A command whose configuration is a dataclass; `run` gives what to print, or an exit code."""
+    given = tyro.cli(
+        tyro.conf.configure(tyro.conf.OmitArgPrefixes)(config), prog=f"polyspan-train {name}", args=arguments
+    )
+    told = run(given)
+    if isinstance(told, str):
+        print(told, end="")
+    elif told:
+        raise SystemExit(told)
+
+
+def evaluate(arguments: list[str]) -> None:
+    """Judge a model on a benchmark."""
+    with training_libraries():
+        from training.evaluate import run
+        from training.inference_config import EvaluateConfig
+    plain_command("evaluate", EvaluateConfig, run, arguments)
+
+
+def predict(arguments: list[str]) -> None:
+    """Ask a model."""
+    with training_libraries():
+        from training.inference_config import PredictConfig
+        from training.predict import run
+    plain_command("predict", PredictConfig, run, arguments)
+
+
+def few_shot(arguments: list[str]) -> None:
+    """Train on few examples, again and again."""
+    from training.few_shot import FewShotConfig, run
+
+    needs = "--train FILE … --test FILE …"
+    config = recipe_config("few-shot", needs, FewShotConfig, FINETUNE_RECIPES, FINETUNE_ABOUT, arguments)
+    with training_libraries():
+        code = run(config)
+    if code:
+        raise SystemExit(code)
+
+
+def report(arguments: list[str]) -> None:
+    """Compare runs."""
+    from training.report import ReportConfig, run
+
+    plain_command("report", ReportConfig, run, arguments)
 
 
 def score(arguments: list[str]) -> None:
     """Judge predictions."""
-    from training.score import ScoreConfig
-    from training.score import run as run_score
+    from training.score import ScoreConfig, run
 
-    print(run_score(tyro.cli(ScoreConfig, prog="polyspan-train score", args=arguments)), end="")
+    plain_command("score", ScoreConfig, run, arguments)
+
+
+def convert(arguments: list[str]) -> None:
+    """Store a benchmark's records as a dataset."""
+    from training.convert import ConvertConfig, run
+
+    plain_command("convert", ConvertConfig, run, arguments)
+
+
+COMMANDS = {
+    "pretrain": pretrain,
+    "finetune": finetune,
+    "evaluate": evaluate,
+    "predict": predict,
+    "few-shot": few_shot,
+    "report": report,
+    "score": score,
+    "convert": convert,
+}
+
+
+@contextmanager
+def training_libraries() -> Iterator[None]:
+    """Around imports of torch and what needs it."""
+    try:
+        quiet_libraries()
+        yield
+    except ModuleNotFoundError as error:
+        fail(f"{error.name} is not installed: pip install 'polyspan[training]'", 2)
 
 
 def quiet_libraries() -> None:
@@ -147,6 +253,34 @@ def summary(config: PretrainConfig) -> str:
         f"Every step:  {folder / 'metrics.jsonl'}",
     ]
     return "\n".join(lines)
+
+
+def finetune_summary(config: FinetuneConfig) -> str:
+    """What a finished run has come to, and what to do next."""
+    folder = Path(config.output)
+    evaluations = [json.loads(line) for line in lines_of(folder / "dev.jsonl")]
+    rows = [json.loads(line) for line in lines_of(folder / "metrics.jsonl")]
+    lines = [f"Fine-tuned {config.recipe.name} for {len(rows):,} steps in {duration(sum(x['seconds'] for x in rows))}."]
+    if evaluations:
+        best = max(evaluations, key=lambda row: (row["score"], -row["step"]))
+        lines += ["", f"Best on the dev files after step {best['step']:,} of {evaluations[-1]['step']:,}:"]
+        lines += [
+            f"  {name:<32}" + "  ".join(f"{figure} {value:.2f}" for figure, value in of.items())
+            for name, of in best["figures"].items()
+        ]
+    task = config.dev_task or config.recipe.task
+    lines += [
+        "",
+        f"The model:   {folder / 'model'}",
+        f"Judge it:    polyspan-train evaluate {folder} --task {task} --gold FILE …",
+        f"Ask it:      polyspan-train predict {folder / 'model'}",
+        f"Compare:     polyspan-train report {folder} … --output FOLDER",
+    ]
+    return "\n".join(lines)
+
+
+def lines_of(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
 def means(rows: list[dict[str, float]]) -> dict[str, float]:

@@ -19,14 +19,14 @@ from torch import Tensor
 def process_group() -> Iterator[torch.device]:
     """Join the ranks that torchrun started, and leave them at the end. Gives this rank's device.
 
-    Without torchrun's environment there is one rank and no group. Tensors in the host's memory travel by gloo, those on
-    GPUs by NCCL; rank `LOCAL_RANK` of a machine has its GPU of that number.
+    Without torchrun's environment there is one rank and no group; a group within a group is the same one. Tensors in
+    the host's memory travel by gloo, those on GPUs by NCCL; rank `LOCAL_RANK` of a machine has its GPU of that number.
     """
     gpus = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0))) if gpus else torch.device("cpu")
     if gpus:
         torch.cuda.set_device(device)
-    if "WORLD_SIZE" not in os.environ:
+    if "WORLD_SIZE" not in os.environ or _grouped():
         yield device
         return
     dist.init_process_group("cpu:gloo,cuda:nccl" if gpus else "gloo")

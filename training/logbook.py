@@ -47,6 +47,11 @@ FIGURES = {
     "wae_answerable": "answered or not, right",
     "cacr_target_source": "translations found",
     "mlm_correct": "masked tokens right",
+    "qa_exact": "answers found",
+    "hard_exact": "answers found",
+    "contrast_nearest": "answers nearest to their questions",
+    "tags_correct": "tags right",
+    "pairs_correct": "pairs right",
 }
 RECENT = 100  # steps whose losses and speeds are remembered
 SECONDS_BETWEEN_LINES = 30.0
@@ -115,6 +120,8 @@ class Silent:
     def __exit__(self, *_: object) -> None: ...
 
     def write(self, step: int, figures: Mapping[str, float]) -> None: ...
+
+    def say(self, text: str) -> None: ...
 
 
 def progress_line(step: int, steps: int, start: int, seconds: float, recent: deque[dict[str, float]], bar: bool) -> str:

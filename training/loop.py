@@ -25,6 +25,7 @@ from training.data import draws
 from training.data.batches import Packed
 from training.data.loader import StepBatches
 from training.distributed import all_reduce_sum, barrier, rank, world_size
+from training.finetune_recipes import FinetuneConfig, FinetuneRecipe
 from training.flops import EncoderSize, model_flops, peak_flops
 from training.logbook import LOST, Logbook, Silent
 from training.objectives import Loss, normalised, step_counts
@@ -60,16 +61,18 @@ def train(
     model: nn.Module,
     method: Method,
     batches_from: Callable[[int], Iterator[StepBatches]],
-    config: PretrainConfig,
+    config: PretrainConfig | FinetuneConfig,
     size: EncoderSize,
     device: torch.device,
     open_logbook: Callable[[int], Logbook | Silent],
+    ends_after: Callable[[int, Logbook | Silent], bool] = lambda done, logbook: False,
 ) -> tuple[int, int | None]:
     """Trains `model` on from its last checkpoint, or from the start, to the recipe's last step.
 
     `batches_from(step)` gives this rank's batches of every step from `step`, counted from 0, on; `open_logbook` is
-    called with the steps done. Returns the steps done and, if it was asked to stop before the last, the signal. Raises
-    `TrainingError` where training cannot go on.
+    called with the steps done. After every step `ends_after` is told how many are done, and may end the training there,
+    on every rank alike; it leaves the weights as they are. Returns the steps done and, if a signal asked it to stop
+    before the last, the signal. Raises `TrainingError` where training cannot go on.
     """
     recipe, checkpoints = config.recipe, Path(config.output) / "checkpoints"
     optimizer = make_optimizer(model, recipe, device)
@@ -114,21 +117,22 @@ def train(
             losses_before.append(row["loss"])
             logbook.write(step + 1, row)
 
-            stopping = sums["stop"] > 0 and step + 1 < recipe.steps
-            if (step + 1) % config.checkpoint_every == 0 or step + 1 == recipe.steps or stopping:
+            ended = ends_after(step + 1, logbook) or step + 1 == recipe.steps
+            stopping = sums["stop"] > 0 and not ended
+            if (step + 1) % config.checkpoint_every == 0 or ended or stopping:
                 if rank() == 0:
                     state = {"losses": list(losses_before)}
                     checkpoint.save(checkpoints, step + 1, model, optimizer, config.keep_checkpoints, **state)
                 barrier()
-            if stopping:
-                return step + 1, stop.number or signal.SIGTERM
-    return recipe.steps, None
+            if ended or stopping:
+                return step + 1, (stop.number or signal.SIGTERM) if stopping else None
+    return done, None
 
 
 # --- before the first step --------------------------------------------------------------------------------------------
 
 
-def make_optimizer(model: nn.Module, recipe: Recipe, device: torch.device) -> Optimizer:
+def make_optimizer(model: nn.Module, recipe: Recipe | FinetuneRecipe, device: torch.device) -> Optimizer:
     """Adam or AdamW; weight decay on matrices only, not on biases and norms."""
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
@@ -157,7 +161,7 @@ def resume(checkpoints: Path, model: nn.Module, optimizer: Optimizer) -> tuple[i
 # --- a step -----------------------------------------------------------------------------------------------------------
 
 
-def preparing(recipe: Recipe, step: int, device: torch.device) -> Prepare:
+def preparing(recipe: Recipe | FinetuneRecipe, step: int, device: torch.device) -> Prepare:
     """`with prepare(i):` around the passes of micro-batch i: seeds dropout, by which its two passes in GradCache agree,
     and sets the precision."""
 
@@ -193,7 +197,7 @@ def clip_gradients(model: nn.Module, max_norm: float) -> Tensor:
     return nn.utils.clip_grad_norm_(model.parameters(), max_norm or math.inf)
 
 
-def learning_rate(recipe: Recipe, step: int) -> float:
+def learning_rate(recipe: Recipe | FinetuneRecipe, step: int) -> float:
     """Of the step, counted from 0: up to the full rate in `warmup_steps`, then down to almost 0 at the last.
 
     5 steps, 2 of them warm-up: 1/2, 1, 3/4, 1/2, 1/4 of the full rate.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Literal, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -21,7 +20,6 @@ from training.data.plan import Mix, measure_bytes_per_token, plan_for
 from training.data.tokens import TextEncoder
 from training.distributed import barrier, process_group, rank, world_size
 from training.errors import ConfigError
-from training.flops import EncoderSize
 from training.logbook import Logbook, Silent
 from training.loop import train
 from training.methods.clism import ClismMethod
@@ -31,15 +29,8 @@ from training.models.encoder import Encoder
 from training.models.folder import Pretrained, Provenance, add_que_token, load_model, save_model
 from training.models.heads import SpanHead, WaeExtractor
 from training.recipes import ClismObjective, PretrainConfig, Recipe, WaeObjective
+from training.start import Finished, begin, chosen_device, fingerprint, precision, size_of
 from training.tiny import tiny_model
-
-
-class Finished(NamedTuple):
-    """How a run ended, on this process."""
-
-    steps: int  # done
-    stopped_by: int | None  # the signal that ended it before the recipe's last step
-    first_rank: bool  # whether this process speaks for all
 
 
 def pretrain(config: PretrainConfig) -> Finished:
@@ -50,7 +41,7 @@ def pretrain(config: PretrainConfig) -> Finished:
     run_folder.check_config(config)
     with process_group() as found:
         device = chosen_device(config.device, found)
-        config = replace(config, recipe=resolved(config.recipe, device))
+        config = replace(config, recipe=replace(config.recipe, precision=precision(config.recipe, device)))
         recipe, output = config.recipe, Path(config.output)
         rows = open_datasets(config.data, checksums=rank() == 0)
         start, weights = starting_model(config, rows.schema)
@@ -60,7 +51,7 @@ def pretrain(config: PretrainConfig) -> Finished:
         method = method_of(recipe.objective)
         nn.Module.to(start.language_model, device)
         model = Reader(encoder, method.heads(start, recipe.seed)).to(device)
-        changed = begin(config, weights, text_encoder.fingerprint)
+        changed = begin(output, config.overwrite, lambda: run_of(config, weights, text_encoder.fingerprint))
 
         def open_logbook(done: int) -> Logbook | Silent:
             if rank():
@@ -85,18 +76,6 @@ def method_of(objective: ClismObjective | WaeObjective) -> ClismMethod | WaeMeth
     return ClismMethod(objective) if isinstance(objective, ClismObjective) else WaeMethod(objective)
 
 
-def chosen_device(name: str, found: torch.device) -> torch.device:
-    if name == "cuda" and found.type != "cuda":
-        raise ConfigError("--device cuda: torch sees no GPU. Leave the option out to train on the CPU")
-    return torch.device("cpu") if name == "cpu" else found
-
-
-def resolved(recipe: Recipe, device: torch.device) -> Recipe:
-    """The recipe without an `auto`, as run.json and the model card tell it."""
-    precision: Literal["bf16", "fp32"] = "bf16" if device.type == "cuda" else "fp32"
-    return replace(recipe, precision=precision) if recipe.precision == "auto" else recipe
-
-
 def starting_model(config: PretrainConfig, schema: str) -> tuple[Pretrained, str]:
     """The model that training begins with, with [QUE]; and the fingerprint of its weights before that."""
     recipe = config.recipe
@@ -108,15 +87,6 @@ def starting_model(config: PretrainConfig, schema: str) -> tuple[Pretrained, str
     weights = fingerprint(start.language_model) if rank() == 0 else ""
     add_que_token(start.language_model, start.tokenizer, recipe.seed)
     return start, weights
-
-
-def fingerprint(model: nn.Module) -> str:
-    """SHA-256 of all weights, in order of their names."""
-    digest = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        digest.update(f"{name} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.contiguous().numpy().data)
-    return digest.hexdigest()
 
 
 def batches_of(
@@ -165,21 +135,17 @@ def limits_of(recipe: Recipe) -> Limits:
     return Limits(query=of.max_query_tokens, context=of.max_context_tokens)
 
 
-def begin(config: PretrainConfig, weights: str, tokenizer: str) -> list[str]:
-    """Writes run.json, or compares with the one there; all ranks go on together. Returns what to tell of it."""
-    changed: list[str] = []
-    if rank() == 0:
-        if config.overwrite:
-            run_folder.delete(Path(config.output))
-        now = run_folder.identity(config, weights, tokenizer, world_size())
-        changed = run_folder.begin(Path(config.output), now)
-    barrier()
-    return [f"Not as when the run was begun, so not the same to the bit: {each}" for each in changed]
-
-
-def size_of(encoder: Encoder) -> EncoderSize:
-    of = encoder.model.config
-    return EncoderSize(of.num_hidden_layers, of.hidden_size, of.intermediate_size, of.vocab_size)
+def run_of(config: PretrainConfig, weights: str, tokenizer: str) -> dict[str, Any]:
+    """What run.json holds; `weights` and `tokenizer` are the fingerprints of what training begins with."""
+    return {
+        "recipe": asdict(config.recipe),
+        "data": {f"{at}": run_folder.fingerprint_of_dataset(folder) for at, folder in enumerate(config.data, start=1)},
+        "folders": list(config.data),
+        "weights": list(config.weights),
+        "model": {"weights": weights, "tokenizer": tokenizer},
+        "micro_batch_tokens": config.micro_batch_tokens,
+        "compile": config.compile,
+    }
 
 
 def provenance(config: PretrainConfig, steps: int) -> Provenance:

@@ -4,6 +4,8 @@ run.json          recipe, data, model, versions, commit: written first
 checkpoints/      training/checkpoint.py
 metrics.jsonl, tensorboard/   training/logbook.py
 model/            training/models/folder.py: written last
+Fine-tuning has besides: dev.jsonl, training/selection.py; best/ until the end, when the best weights become model/ and
+the last ones, if they are others, last/; baseline/ and candidates/ of two-stage training; results/ of evaluations.
 Processes on several machines need a file system that all of them see.
 """
 
@@ -14,7 +16,6 @@ import json
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,15 +27,15 @@ from training.recipes import ClismObjective, PretrainConfig
 FORMAT_VERSION = 1
 FILE_NAME = "run.json"
 _UNFINISHED = ".unfinished-run.json"
-DECIDING = ("recipe", "data", "weights", "model")  # its result; what else differs is told, and no hindrance
+# What decides a run's result; what else differs is told, and no hindrance.
+DECIDING = ("recipe", "data", "weights", "model", "baseline", "selection")
 
 
 def check_config(config: PretrainConfig) -> str:
     """The schema of the data. Raises `ConfigError` or `DatasetError` for what cannot work, before anything heavy."""
     if not config.data:
         raise ConfigError("no data: name the dataset folders with --data FOLDER …; polyspan-data makes them")
-    if not config.output:
-        raise ConfigError("no output: name the folder to write with --output FOLDER")
+    check_output(config.output)
     recipe = config.recipe
     expected, maker = (
         ("clism/1", "polyspan-data clism")
@@ -48,25 +49,35 @@ def check_config(config: PretrainConfig) -> str:
                 f"{folder}: has schema {found}, but recipe {recipe.name} reads {expected}, which `{maker}` makes. "
                 f"For {found} there are: {', '.join(RECIPES_FOR.get(found, ['no recipes']))}"
             )
-    for name in ("steps", "batch_size"):
-        if getattr(recipe, name) < 1:
-            raise ConfigError(f"{name.replace('_', ' ')}: expected 1 or more, found {getattr(recipe, name)}")
+    check_numbers(recipe, {"steps": 1, "batch_size": 1})
     if recipe.warmup_steps > recipe.steps:
         raise ConfigError(
             f"{recipe.warmup_steps} warm-up steps do not fit into {recipe.steps} steps. Lower --warmup-steps"
         )
-    for option in ("checkpoint_every", "keep_checkpoints"):
-        if getattr(config, option) < 1:
-            raise ConfigError(f"--{option.replace('_', '-')}: expected 1 or more, found {getattr(config, option)}")
+    check_numbers(config, {"checkpoint_every": 1, "keep_checkpoints": 1})
     if isinstance(recipe.objective, ClismObjective) and not any(
         (recipe.objective.clism_weight, recipe.objective.cacr_weight, recipe.objective.mlm_weight)
     ):
         raise ConfigError("all weights of the losses are 0: there is nothing to learn")
-    output = Path(config.output)
-    files = {path.name for path in output.iterdir()} - {_UNFINISHED} if output.exists() else set()
+    return expected
+
+
+def check_output(folder: str) -> None:
+    """Raises `ConfigError` if no run can be written to `folder`."""
+    if not folder:
+        raise ConfigError("no output: name the folder to write with --output FOLDER")
+    output = Path(folder)
+    own = {_UNFINISHED, "baseline", "candidates"}  # what may be there before run.json
+    files = {path.name for path in output.iterdir()} - own if output.exists() else set()
     if files and FILE_NAME not in files:
         raise ConfigError(f"{output}: holds files, but no run ({FILE_NAME} is missing). Take another --output")
-    return expected
+
+
+def check_numbers(of: object, least: Mapping[str, float]) -> None:
+    """Raises `ConfigError` if one of these fields is below its least value."""
+    for name, low in least.items():
+        if not getattr(of, name) >= low:
+            raise ConfigError(f"--{name.replace('_', '-')}: expected {low} or more, found {getattr(of, name)}")
 
 
 RECIPES_FOR = {
@@ -75,21 +86,15 @@ RECIPES_FOR = {
 }
 
 
-def identity(config: PretrainConfig, model: str, tokenizer: str, processes: int) -> dict[str, Any]:
-    """What `run.json` holds: plain JSON values. `model` and `tokenizer` are the fingerprints of what training begins
-    with."""
-    versions = {name: version(name) for name in ("numpy", "pyarrow", "tokenizers", "torch", "transformers")}
+def identity(run: Mapping[str, Any], processes: int) -> dict[str, Any]:
+    """What `run.json` holds: plain JSON values. `run` is what the command says of itself, with the keys of `DECIDING`
+    that apply."""
+    names = ("numpy", "pyarrow", "tokenizers", "torch", "transformers")
     return {
         "format_version": FORMAT_VERSION,
-        "recipe": asdict(config.recipe),
-        "data": {f"{at}": fingerprint_of_dataset(folder) for at, folder in enumerate(config.data, start=1)},
-        "folders": list(config.data),
-        "weights": list(config.weights),
-        "model": {"weights": model, "tokenizer": tokenizer},
+        **run,
         "processes": processes,
-        "micro_batch_tokens": config.micro_batch_tokens,
-        "compile": config.compile,
-        "versions": versions,
+        "versions": {name: version(name) for name in names},
         "commit": commit(),
     }
 
@@ -119,10 +124,10 @@ def begin(folder: Path, now: Mapping[str, Any]) -> list[str]:
 
 def delete(folder: Path) -> None:
     """Deletes the run in `folder`, `run.json` last; leaves other files alone."""
-    if (folder / FILE_NAME).exists():
-        for name in ("checkpoints", "tensorboard", "model"):
+    if (folder / FILE_NAME).exists() or (folder / "baseline" / FILE_NAME).exists():
+        for name in ("checkpoints", "tensorboard", "model", "best", "last", "results", "baseline", "candidates"):
             shutil.rmtree(folder / name, ignore_errors=True)
-        for name in ("metrics.jsonl", FILE_NAME):
+        for name in ("metrics.jsonl", "dev.jsonl", FILE_NAME):
             (folder / name).unlink(missing_ok=True)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,11 +10,13 @@ from typing import Literal
 
 import numpy as np
 
+from schemas.mrc import MrcExample
 from training.errors import ConfigError, InputError
 from training.metrics import aggregates, bootstrap, counting, mlqa, squad
 from training.metrics.counting import Counted
 from training.metrics.reports import FORMATS, Figure, Report, Row
 from training.metrics.signatures import checksum, signature
+from training.records import check_langs, task_of
 from training.tasks import squad_json
 from training.tasks.catalog import TASKS, Task
 from training.tasks.columns import read_tags
@@ -24,17 +25,10 @@ from training.tasks.tags import TAG
 from training.tasks.tsv import read_labels
 
 
-@dataclass(frozen=True)
-class ScoreConfig:
-    """What to score. Gold files and predictions belong together in their order."""
+@dataclass(frozen=True, kw_only=True)
+class Reporting:
+    """How figures are computed and shown, wherever the predictions come from."""
 
-    task: str
-    """squad, xquad, mlqa, tydiqa, wikiann, conll, universal_ner, absa, paws_x or xnli."""
-    gold: tuple[Path, ...]
-    """Files as the task's authors or XTREME publish them; XTREME's label files too."""
-    predictions: tuple[Path, ...]
-    """One for each gold file: JSON {id: text} for questions; a tag a line (last column) with blank lines between
-    sentences; a label a line for pairs."""
     langs: tuple[str, ...] = ()
     """One for each gold file, where its name does not say it."""
     format: Literal["text", "markdown", "latex", "json"] = "text"
@@ -51,9 +45,32 @@ class ScoreConfig:
     """Of the resampling."""
 
 
+@dataclass(frozen=True)
+class Files:
+    """Gold files and predictions, which belong together in their order."""
+
+    task: str
+    """squad, xquad, mlqa, tydiqa, wikiann, conll, universal_ner, absa, paws_x or xnli."""
+    gold: tuple[Path, ...]
+    """Files as the task's authors or XTREME publish them; XTREME's label files too."""
+    predictions: tuple[Path, ...]
+    """One for each gold file: JSON {id: text} for questions; a tag a line (last column) with blank lines between
+    sentences; a label a line for pairs."""
+
+
+@dataclass(frozen=True)
+class ScoreConfig(Reporting, Files):  # the fields of the last base are the first
+    """What to score. Gold files and predictions belong together in their order."""
+
+
 def run(config: ScoreConfig) -> str:
-    """The report. Raises `ConfigError` for what cannot work, and `InputError` naming the file and line at fault."""
-    task = _checked(config)
+    """The report in the format that was asked for. Raises as `report_of` does."""
+    return FORMATS[config.format](report_of(config))
+
+
+def report_of(config: ScoreConfig) -> Report:
+    """Every figure. Raises `ConfigError` for what cannot work, and `InputError` naming the file and line at fault."""
+    task = checked(config)
     rows: list[Row] = []
     for index, (gold, predictions) in enumerate(zip(config.gold, config.predictions, strict=True)):
         given = config.langs[index] if config.langs else None
@@ -61,30 +78,29 @@ def run(config: ScoreConfig) -> str:
         if not counted:
             raise InputError(f"{gold}: holds nothing to score")
         rows += [_row(config, task.row(gold, lang), lang, each, gold, predictions) for lang, each in counted.items()]
-    names = [row.name for row in rows]
-    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise ConfigError(f"two gold files are both {twice[0]!r}: score them in commands of their own")
+    refuse_twice([row.name for row in rows])
     rows.sort(key=lambda row: (row.lang not in task.langs, task.langs.index(row.lang) if row.lang in task.langs else 0))
     averages = _averages(config, rows)
-    report = Report(config.task, config.name, task.langs, rows, averages, _extras(rows, averages))
-    return FORMATS[config.format](report)
+    return Report(config.task, config.name, task.langs, rows, averages, _extras(rows, averages))
 
 
-def _checked(config: ScoreConfig) -> Task:
-    if config.task not in TASKS:
-        close = difflib.get_close_matches(config.task, TASKS, n=1)
-        hint = f"Did you mean {close[0]!r}?" if close else f"Tasks: {', '.join(TASKS)}"
-        raise ConfigError(f"unknown task {config.task!r}. {hint}")
+def refuse_twice(rows: Sequence[str]) -> None:
+    """Raises `ConfigError` if two rows of a table would have the same name."""
+    if twice := [name for name in dict.fromkeys(rows) if rows.count(name) > 1]:
+        raise ConfigError(f"two gold files are both {twice[0]!r}: score them in commands of their own")
+
+
+def checked(config: ScoreConfig) -> Task:
+    task = task_of(config.task)
     if not config.gold or len(config.gold) != len(config.predictions):
         raise ConfigError(
             f"expected one file of predictions for each gold file, found {len(config.gold)} gold and "
             f"{len(config.predictions)} of predictions"
         )
-    if config.langs and len(config.langs) != len(config.gold):
-        raise ConfigError(f"expected a language for each of {len(config.gold)} gold files, found {len(config.langs)}")
+    check_langs(config.langs, config.gold, "gold files")
     if config.resamples < 0 or not 0 < config.confidence < 1:
         raise ConfigError("expected resamples of 0 or more, and a confidence between 0 and 1")
-    return TASKS[config.task]
+    return task
 
 
 # --- one file: what is counted in each language of it ----------------------------------------------------------------
@@ -104,20 +120,8 @@ def _questions(config: ScoreConfig, gold: Path, path: Path, lang: str | None) ->
         "unknown_ids": len(predictions.keys() - {example.id for example in examples}),
         "duplicate_ids": len(flags.get("duplicate_id", ())),
     }
-    found = {}
-    for each, places in _by_lang(example.lang for example in examples).items():
-        golds = [(examples[at].id, examples[at].answer_texts) for at in places]
-        counted = counting.questions(golds, predictions, _normalize(config, each))
-        found[each] = counted._replace(notes={**counted.notes, **notes})
-    return found
-
-
-def _normalize(config: ScoreConfig, lang: str) -> squad.Normalize:
-    if config.task != "mlqa":
-        return squad.normalize
-    if lang not in mlqa.LANGS:
-        raise ConfigError(f"MLQA's scorer knows {', '.join(mlqa.LANGS)}; found {lang!r}")
-    return partial(mlqa.normalize, lang=lang, arabic=config.mlqa_arabic)
+    found = count_questions(examples, predictions, config.task, config.mlqa_arabic)
+    return {each: counted._replace(notes={**counted.notes, **notes}) for each, counted in found.items()}
 
 
 def _sentences(config: ScoreConfig, gold: Path, path: Path, lang: str | None) -> dict[str, Counted]:
@@ -136,10 +140,7 @@ def _sentences(config: ScoreConfig, gold: Path, path: Path, lang: str | None) ->
                 f"{path}:{line}: expected a sentence of {len(tags)} tags, as {example.id} in {gold} has; "
                 f"found {len(guess)}"
             )
-    return {
-        each: counting.sentences([golds[at] for at in places], [predictions[at][1] for at in places])
-        for each, places in _by_lang(example.lang for example in examples).items()
-    }
+    return count_sentences([example.lang for example in examples], golds, [tags for _, tags in predictions])
 
 
 def _pairs(config: ScoreConfig, gold: Path, path: Path, lang: str | None) -> dict[str, Counted]:
@@ -156,10 +157,7 @@ def _pairs(config: ScoreConfig, gold: Path, path: Path, lang: str | None) -> dic
     predictions = [_label(task, path, *line) for line in read_labels(path)]
     if len(predictions) != len(golds):
         raise InputError(f"{path}: expected {len(golds)} labels, as {gold} has; found {len(predictions)}")
-    return {
-        each: counting.pairs([golds[at] for at in places], [predictions[at] for at in places])
-        for each, places in _by_lang(langs).items()
-    }
+    return count_pairs(langs, golds, predictions)
 
 
 def _label(task: Task, path: Path, line: int, label: str) -> str:
@@ -168,15 +166,57 @@ def _label(task: Task, path: Path, line: int, label: str) -> str:
     return label
 
 
+_COUNT = {"qa": _questions, "tagging": _sentences, "pairs": _pairs}
+
+
+# --- the same of values in memory: language → what is counted in it ---------------------------------------------------
+
+
+def count_questions(
+    examples: Sequence[MrcExample], predictions: Mapping[str, str], task: str, arabic: mlqa.Arabic = "official"
+) -> dict[str, Counted]:
+    """`predictions`: id → answer. Raises `ConfigError` if MLQA's scorer does not know a language."""
+    return {
+        lang: counting.questions(
+            [(examples[at].id, examples[at].answer_texts) for at in places], predictions, normalizer(task, lang, arabic)
+        )
+        for lang, places in _by_lang(example.lang for example in examples).items()
+    }
+
+
+def normalizer(task: str, lang: str, arabic: mlqa.Arabic = "official") -> squad.Normalize:
+    """What the task's own scorer does to answers. Raises `ConfigError` if that does not know the language."""
+    if task != "mlqa":
+        return squad.normalize
+    if lang not in mlqa.LANGS:
+        raise ConfigError(f"MLQA's scorer knows {', '.join(mlqa.LANGS)}; found {lang!r}")
+    return partial(mlqa.normalize, lang=lang, arabic=arabic)
+
+
+def count_sentences(
+    langs: Sequence[str], golds: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
+) -> dict[str, Counted]:
+    """A list of tags for each sentence."""
+    return {
+        lang: counting.sentences([golds[at] for at in places], [predictions[at] for at in places])
+        for lang, places in _by_lang(langs).items()
+    }
+
+
+def count_pairs(langs: Sequence[str], golds: Sequence[str], predictions: Sequence[str]) -> dict[str, Counted]:
+    """A label for each pair."""
+    return {
+        lang: counting.pairs([golds[at] for at in places], [predictions[at] for at in places])
+        for lang, places in _by_lang(langs).items()
+    }
+
+
 def _by_lang(langs: Iterable[str]) -> dict[str, list[int]]:
     """Language → places of its examples."""
     found: dict[str, list[int]] = {}
     for at, lang in enumerate(langs):
         found.setdefault(lang, []).append(at)
     return found
-
-
-_COUNT = {"qa": _questions, "tagging": _sentences, "pairs": _pairs}
 
 
 # --- rows and averages ------------------------------------------------------------------------------------------------

@@ -25,7 +25,11 @@ LAYERS, HIDDEN, HEADS, INNER, POSITIONS = 2, 128, 4, 512, 514
 
 def tiny_model(datasets: Sequence[str], schema: str, seed: int) -> Pretrained:
     """The same for the same datasets and seed."""
-    tokenizer = train_tokenizer(itertools.islice(texts(datasets, schema), MOST_TEXTS))
+    return random_model(train_tokenizer(itertools.islice(texts(datasets, schema), MOST_TEXTS)), seed)
+
+
+def random_model(tokenizer: PreTrainedTokenizerBase, seed: int) -> Pretrained:
+    """Nothing but the seed and the size of the vocabulary decide its weights."""
     config = XLMRobertaConfig(
         vocab_size=len(tokenizer),
         num_hidden_layers=LAYERS,

@@ -17,6 +17,7 @@ from training import checkpoint
 from training.data.loader import StepBatches
 from training.distributed import rank
 from training.errors import TrainingError
+from training.finetune_recipes import FinetuneConfig, FinetuneRecipe
 from training.objectives import Loss
 from training.recipes import PretrainConfig, Recipe
 
@@ -26,7 +27,7 @@ REMEMBERED = 100  # losses, to tell an explosion by
 def refuse_trouble(
     row: Mapping[str, float],
     before: Sequence[float],
-    recipe: Recipe,
+    recipe: Recipe | FinetuneRecipe,
     step: int,
     fetched: StepBatches,
     found: Sequence[Mapping[str, Loss]],
@@ -57,7 +58,7 @@ def refuse_trouble(
 
 
 @contextmanager
-def memory_errors_explained(config: PretrainConfig) -> Iterator[None]:
+def memory_errors_explained(config: PretrainConfig | FinetuneConfig) -> Iterator[None]:
     try:
         yield
     except torch.cuda.OutOfMemoryError as error:

@@ -39,8 +39,8 @@ from training.methods.reader import Reader
 from training.metrics.cka import cka
 from training.models.folder import Pretrained, add_que_token, load_model
 from training.objectives.cacr import mean_pool
-from training.pretrain import size_of
 from training.recipes import CLISM, ClismObjective, PretrainConfig
+from training.start import size_of
 
 PAIRS, CLAUSES = 10_000, 3  # a sentence
 QUESTIONS, PASSAGE_CLAUSES, SENTENCES = 500, 4, 500  # that each model is measured on

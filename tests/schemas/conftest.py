@@ -28,6 +28,12 @@ def golden_anchors() -> ModuleType:
     return script("make_anchor_mrc_1")
 
 
+@pytest.fixture(scope="session")
+def golden_records() -> ModuleType:
+    """The same for labelled records and candidates: `EXAMPLES[schema]()`, `write(folder, schema, rows, shards)`."""
+    return script("make_records_1")
+
+
 @pytest.fixture
 def dataset(golden, tmp_path) -> Path:
     """A dataset folder that a test may damage."""

@@ -145,3 +145,58 @@ def test_duckdb_slices_the_anchors_itself(anchors):
 def test_hugging_face_datasets_loads_the_folder_of_anchors(datasets, anchors, tmp_path):
     loaded = datasets.load_dataset(str(anchors), cache_dir=str(tmp_path / "cache"))
     assert spans(list(loaded["train"])) == EN
+
+
+# --- labelled records and candidates ---------------------------------------------------------------------------------
+
+
+def covered(rows, text: str, spans: str) -> list[list[str]]:
+    """What the spans of each row of any reader cover."""
+    return [[row[text][span["start_char"] : span["end_char"]] for span in row[spans]] for row in rows]
+
+
+RECORDS = [
+    ("mrc/1", "context", "answers", [["هانوي"], ["Hanoi", "Hanoi"], [], []]),
+    (
+        "tagging/1",
+        "text",
+        "tokens",
+        [["آنا", "تعيش", "في", "هانوي", "."], ["😀", "Anna", "Lee", "lives", "in", "Hanoi", "."]],
+    ),
+]
+
+
+@pytest.mark.parametrize("schema, text, spans, first", RECORDS)
+def test_everybody_reads_records(golden_records, tmp_path, schema, text, spans, first):
+    golden_records.write(tmp_path, schema)
+    shards = sorted((tmp_path / "data").glob("*.arrow"))
+    table = pyarrow.dataset.dataset(tmp_path / "data", format="ipc").to_table()
+    frame = pandas.read_feather(shards[0])
+    select = f'SELECT {text}, {spans} FROM "table"'  # which the query finds by its name
+    for rows in (
+        [row for _, row in frame.iterrows()],
+        table.to_pylist(),
+        polars.read_ipc(shards[0]).to_dicts(),
+        [dict(zip((text, spans), row, strict=True)) for row in duckdb.connect().execute(select).fetchall()],
+    ):
+        assert covered(rows, text, spans)[: len(first)] == first
+
+
+def test_everybody_reads_pairs_and_candidates(golden_records, tmp_path):
+    for schema in ("pair/1", "candidates/1"):
+        golden_records.write(tmp_path / schema, schema, shards=1)
+    pair, candidate = (next((tmp_path / schema / "data").glob("*.arrow")) for schema in ("pair/1", "candidates/1"))
+    assert pandas.read_feather(pair)["label"].fillna("none").tolist() == ["1", "1", "0", "none", "1"]
+    assert polars.read_ipc(pair)["label"].to_list() == ["1", "1", "0", None, "1"]
+    assert polars.read_ipc(candidate)["gold_rank"].to_list() == [1, 2, None]
+    best = pandas.read_feather(candidate)["candidates"][1][1]
+    assert best == {"start_char": 16, "end_char": 21, "score": 0.25}
+
+
+@pytest.mark.parametrize("schema, text, spans, first", RECORDS)
+def test_hugging_face_datasets_loads_the_folder_of_records(
+    datasets, golden_records, tmp_path, schema, text, spans, first
+):
+    golden_records.write(tmp_path / "made", schema)
+    loaded = datasets.load_dataset(str(tmp_path / "made"), cache_dir=str(tmp_path / "cache"))
+    assert covered(list(loaded["train"]), text, spans)[: len(first)] == first

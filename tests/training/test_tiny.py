@@ -6,7 +6,7 @@ import pytest
 
 from schemas.shards import read_examples
 from tests.training.runs import DATA
-from training.pretrain import fingerprint
+from training.start import fingerprint
 from training.tiny import tiny_model
 
 SCHEMAS = {"tiny_clism": "clism/1", "tiny_mpmr": "anchor_mrc/1"}

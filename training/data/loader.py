@@ -6,17 +6,25 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from training.data.batches import as_arrays, as_tensors
-from training.data.datasets import ShardRows
 from training.data.makers import BatchMaker
 from training.data.plan import Plan, balanced
 from training.errors import ConfigError, TrainingError
+
+
+class Rows(Protocol):
+    """What the loader reads: `ShardRows`, or anything else with numbered rows."""
+
+    def __getitem__(self, row: int) -> Any: ...
+
+    def file_of(self, row: int) -> str:
+        """Where a row stands, for messages."""
 
 
 class StepBatches(NamedTuple):
@@ -47,7 +55,7 @@ class Batches:
 
     def __init__(
         self,
-        rows: ShardRows,
+        rows: Rows,
         plan: Plan,
         maker: BatchMaker,
         *,
@@ -112,7 +120,7 @@ class _Shares(Sampler[Any]):
 class _Steps(Dataset[Any]):
     """What a worker does: a share's rows become features, and these micro-batches."""
 
-    def __init__(self, rows: ShardRows, maker: BatchMaker, as_values: bool) -> None:
+    def __init__(self, rows: Rows, maker: BatchMaker, as_values: bool) -> None:
         self._rows, self._maker, self._as_values = rows, maker, as_values
 
     def __getitem__(self, share: _Share) -> StepBatches:
@@ -136,7 +144,7 @@ class _Steps(Dataset[Any]):
             return self._maker.features(values)
         except Exception as error:
             raise TrainingError(
-                f"{self._rows.file_of(row)}: example {values.get('id')} of step {step} gave no features: "
+                f"{self._rows.file_of(row)}: example {_id(values)} of step {step} gave no features: "
                 f"{type(error).__name__}: {error}"
             ) from error
 
@@ -149,3 +157,7 @@ class _Steps(Dataset[Any]):
             raise TrainingError(
                 f"step {step}: no batch could be made of the examples {ids}: {type(error).__name__}: {error}"
             ) from error
+
+
+def _id(row: Any) -> Any:
+    return row.get("id") if isinstance(row, dict) else row.id

@@ -163,6 +163,30 @@ class TextEncoder:
         ids += self._go_on(text[end:]) if places else self.ids(text)
         return ids, places
 
+    def encode_words(self, text: str, words: Sequence[tuple[int, int]]) -> tuple[list[int], list[tuple[int, int]]]:
+        """Ids of a sentence tokenised word by word, and for each word its tokens `[start, end)`.
+
+        The words are in order and do not overlap; text between them is left out, as if it were a blank. A word that
+        follows another without a blank goes on without a "▁" of its own, as in running text, but no token holds parts
+        of two words. A "▁" that stands alone before a word is not among its tokens; a word that the tokenizer leaves
+        out, or makes only "▁" of, has none and leaves no ids.
+        """
+        ids: list[int] = []
+        places: list[tuple[int, int]] = []
+        joined, previous = False, 0  # whether a word's tokens end at `previous`
+        for start, end in words:
+            joined = joined and start == previous and not text[start - 1].isspace()
+            tokens = self._go_on(text[start:end]) if joined else self.ids(text[start:end])
+            own = next((at for at, token in enumerate(tokens) if token != self._blank_id), len(tokens))
+            if own < len(tokens):
+                places.append((len(ids) + own, len(ids) + len(tokens)))
+                ids += tokens
+                joined = True
+            else:
+                places.append((len(ids), len(ids)))
+            previous = end
+        return ids, places
+
     def pair(
         self, first: Sequence[int], second: Sequence[int]
     ) -> tuple[tuple[int, ...], tuple[int, int], tuple[int, int]]:

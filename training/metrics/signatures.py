@@ -19,7 +19,7 @@ def signature(what: str, scorer: str, **origin: object) -> str:
         **origin,
         "unicode": unicodedata.unidata_version,
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
-        "polyspan": _version(),
+        "polyspan": polyspan_version(),
     }
     return "|".join([what, *(f"{name}:{value}" for name, value in found.items() if value is not None)])
 
@@ -32,7 +32,7 @@ def checksum(*paths: Path) -> str:
     return digest.hexdigest()[:8]
 
 
-def _version() -> str:
+def polyspan_version() -> str:
     try:
         return importlib.metadata.version("polyspan")
     except importlib.metadata.PackageNotFoundError:  # run from a checkout that is not installed

@@ -10,7 +10,7 @@ from transformers import PreTrainedConfig
 if TYPE_CHECKING:
     from training.models.folder import About
 
-_USE = """\
+_MASKED = """\
 The encoder and its masked-language-model head load as any of their family, the tokenizer knows `[QUE]`:
 
 ```python
@@ -18,7 +18,17 @@ from transformers import AutoModel, AutoTokenizer
 
 encoder, tokenizer = AutoModel.from_pretrained("."), AutoTokenizer.from_pretrained(".")
 ```
+"""
+_STANDARD = """\
+Model and head load as any of their kind:
 
+```python
+from transformers import {auto}, AutoTokenizer
+
+model, tokenizer = {auto}.from_pretrained("."), AutoTokenizer.from_pretrained(".")
+```
+"""
+_PRETRAINED = """\
 All of it, with the heads:
 
 ```python
@@ -27,23 +37,44 @@ from training.models.folder import load_model
 language_model, tokenizer, heads, provenance = load_model(".")
 ```
 """
+_FINETUNED = """\
+All of it, with the head and how texts are cut for it:
+
+```python
+from training.models.finetuned import load_finetuned
+
+language_model, tokenizer, heads, reading, provenance = load_finetuned(".")
+```
+"""
 
 _HEADS = {
     "span": "finds the start and the end of the answer to each `[QUE]` (CLISM, section 3.1)",
     "wae": "scores every span of a context as an answer to a query (mPMR, section 2.1)",
+    "qa": "scores every token as the start and as the end of the answer",
+    "tags": "scores the tags of each word, at its first token",
+    "pairs": "scores the labels of two sentences, at the first token",
+}
+# kind of task → title, the hub's name for it, what transformers loads a standard head with
+_KINDS = {
+    "qa": ("A cross-lingual reader of questions", "question-answering", "AutoModelForQuestionAnswering"),
+    "tagging": ("A cross-lingual tagger of entities", "token-classification", "AutoModelForTokenClassification"),
+    "pairs": ("A cross-lingual reader of pairs", "text-classification", "AutoModelForSequenceClassification"),
 }
 
 
 def model_card(about: About, config: PreTrainedConfig) -> str:
     """Made from polyspan.json and config.json alone."""
-    origin = about.provenance
+    origin, reading = about.provenance, about.reading
+    standard = not {"span", "wae"} & set(about.heads) if reading else False
+    title, task, auto = _KINDS[reading["kind"]] if reading else ("A cross-lingual span reader", "", "")
     lines = [
         "---",
         "library_name: transformers",
         f"tags: [polyspan, {config.model_type}]",
+        *([f"pipeline_tag: {task}"] if task else []),
         "---",
         "",
-        "# A cross-lingual span reader",
+        f"# {title}",
         "",
         f"{config.num_hidden_layers} layers of {config.hidden_size}, {config.vocab_size} rows of vocabulary. Training "
         f"began from {origin.base_model} and took {origin.step:,} steps, with polyspan"
@@ -51,29 +82,41 @@ def model_card(about: About, config: PreTrainedConfig) -> str:
         "",
         "## Use",
         "",
-        _USE,
-        "| head in `heads.safetensors` | what it does | size |",
+        _STANDARD.format(auto=auto) if standard else _MASKED,
+        _FINETUNED if reading else _PRETRAINED,
+        f"| head in `{'model' if standard else 'heads'}.safetensors` | what it does | size |",
         "| --- | --- | --- |",
-        *(f"| {name} | {_HEADS[name]} | `{json.dumps(settings)}` |" for name, settings in about.heads.items()),
+        *(f"| {name} | {_HEADS[name]} | `{_json(settings)}` |" for name, settings in about.heads.items()),
         "",
+        *(["## Reading", "", "```json", _json(reading, indent=2), "```", ""] if reading else []),
+        *(["## Scores on the dev files", "", "| what | score |", "| --- | --- |"] if about.scores else []),
+        *(f"| {name} | {score:.4g} |" for name, score in about.scores.items()),
+        *([""] if about.scores else []),
         "## Limits",
         "",
-        f"- In training, dropout of attention probabilities was {about.attention_dropout}, whatever `config.json` "
-        "says: packed attention has none. All other dropout is `config.json`'s.",
-        "- There is no pooler: what `AutoModel` returns as `pooler_output` comes from random weights.",
+        "- In training, dropout of attention probabilities was "
+        f"{about.attention_dropout}, whatever `config.json` says: packed attention has none. All other dropout is "
+        "`config.json`'s.",
+        "- All tokens had token type 0, those of a second text, too."
+        if standard
+        else "- There is no pooler: what `AutoModel` returns as `pooler_output` comes from random weights.",
         "",
         "## Data",
         "",
-        "| dataset | fingerprint of its manifest |",
+        "| dataset | fingerprint |",
         "| --- | --- |",
         *(f"| {name} | {fingerprint} |" for name, fingerprint in origin.data.items()),
         "",
         "## Recipe",
         "",
         "```json",
-        json.dumps(origin.recipe, indent=2, ensure_ascii=False),
+        _json(origin.recipe, indent=2),
         "```",
         "",
         "Versions: " + ", ".join(f"{name} {number}" for name, number in about.versions.items()) + ".",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _json(values: object, indent: int | None = None) -> str:
+    return json.dumps(values, indent=indent, ensure_ascii=False)

@@ -1,9 +1,11 @@
 """A model as a folder: what Hugging Face loads, and beside it our heads and where all of it comes from.
 
-config.json, model.safetensors    the encoder and its MLM head: `AutoModel` or `AutoModelForMaskedLM`
-tokenizer.json, …                 with [QUE]: `AutoTokenizer`
-heads.safetensors                 the weights of the other heads: "span.start.weight.weight"
-polyspan.json                     those heads' kinds and sizes, recipe, data, commit, step; checksums of the weights
+config.json, model.safetensors    the encoder and its MLM head: `AutoModel` or `AutoModelForMaskedLM`; of a model that
+                                  was fine-tuned with a standard head, that one: `AutoModelForQuestionAnswering`, …
+tokenizer.json, …                 with [QUE], where it was trained: `AutoTokenizer`
+heads.safetensors                 the weights of heads that transformers does not know: "span.start.weight.weight"
+polyspan.json                     the heads' kinds and sizes, recipe, data, commit, step; checksums of the weights; and
+                                  how a fine-tuned model reads (`training.models.finetuned`)
 README.md                         the model card, for people and the hub
 
 A folder is whole or absent: it is written beside its place, then renamed. Weights are never pickled.
@@ -23,17 +25,25 @@ from typing import Any, NamedTuple
 
 import torch
 from huggingface_hub import snapshot_download
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from tokenizers import AddedToken
-from transformers import AutoModelForMaskedLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import (
+    AutoModelForMaskedLM,
+    AutoModelForQuestionAnswering,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from schemas.clism import QUE_TOKEN
 from training.checkpoint import publish
 from training.errors import ConfigError, InputError
 from training.models.card import model_card
 from training.models.encoder import FAMILIES
-from training.models.heads import HEADS, Head
+from training.models.heads import HEADS, TASK_HEADS, Head, name_in_model
 
 FORMAT_VERSION = 1
 
@@ -42,12 +52,19 @@ _VOCABULARIES = ("tokenizer.json", "sentencepiece.bpe.model", "vocab.json", "voc
 _HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt"]
 _LM_HEADS = ("lm_head.", "cls.predictions.")
 _TO_SAFETENSORS = (
-    "python -c \"from transformers import AutoModelForMaskedLM as M, AutoTokenizer as T; f='{folder}'; "
+    "python -c \"from transformers import {auto} as M, AutoTokenizer as T; f='{folder}'; "
     "o=f+'-safetensors'; "
     'M.from_pretrained(f).save_pretrained(o); T.from_pretrained(f).save_pretrained(o)"'
 )
 
-_RESTORE = "Restore it from a copy, or write the model again from its last checkpoint"
+RESTORE = "Restore it from a copy, or write the model again from its last checkpoint"
+
+TASK_MODELS: dict[str, Any] = {
+    "ForQuestionAnswering": AutoModelForQuestionAnswering,
+    "ForTokenClassification": AutoModelForTokenClassification,
+    "ForSequenceClassification": AutoModelForSequenceClassification,
+}
+"""What transformers loads a fine-tuned model with, by how its `architectures` end."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,11 +84,13 @@ class Provenance:
 class About:
     """What polyspan.json holds."""
 
-    heads: Mapping[str, Mapping[str, Any]]  # name in `HEADS` → what its class is made with
+    heads: Mapping[str, Mapping[str, Any]]  # name in `HEADS` or `TASK_HEADS` → what its class is made with
     attention_dropout: float  # that it was trained with; config.json's holds outside of packed attention
     provenance: Provenance
     versions: Mapping[str, str]
     sha256: Mapping[str, str]  # of the files of weights
+    reading: Mapping[str, Any] | None = None  # of a fine-tuned model: a `Reading` as plain JSON values
+    scores: Mapping[str, float] = field(default_factory=dict)  # of a fine-tuned model, on its dev files
     format_version: int = field(default=FORMAT_VERSION, kw_only=True)
 
 
@@ -80,7 +99,7 @@ class Pretrained(NamedTuple):
 
     language_model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    heads: dict[str, Head]  # those of `HEADS` that the folder holds; none in a folder that is not ours
+    heads: dict[str, Head]  # those that the folder holds beside the MLM head; none in a folder that is not ours
     provenance: Provenance | None  # None in a folder that is not ours
 
 
@@ -96,32 +115,49 @@ def save_model(
     `heads` are modules of `HEADS` under their names there. A folder that this function has written is replaced; any
     other that stands there is left alone, and `ConfigError` raised.
     """
-    folder = Path(folder)
     if strange := [
         f"{name} ({type(head).__name__})" for name, head in heads.items() if type(head) is not HEADS.get(name)
     ]:
         expected = ", ".join(f"{name} ({kind.__name__})" for name, kind in HEADS.items())
         raise ConfigError(f"{folder}: cannot save {', '.join(strange)}. Expected heads: {expected}")
+    write_model(folder, language_model, tokenizer, heads, provenance)
+
+
+def write_model(
+    folder: str | Path,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    heads: Mapping[str, Head],
+    provenance: Provenance,
+    reading: Mapping[str, Any] | None = None,
+    scores: Mapping[str, float] | None = None,
+) -> None:
+    """Writes the folder as `save_model` does. Weights of `TASK_HEADS` are `model`'s to hold."""
+    folder = Path(folder)
     if folder.exists() and not (folder / _ABOUT).is_file():
         raise ConfigError(f"{folder} exists and is no model of ours: it has no {_ABOUT}. Give another folder")
     beside, old = folder.with_name(f".{folder.name}.unfinished"), folder.with_name(f".{folder.name}.old")
     for left in (beside, old):  # by a run that was killed here
         shutil.rmtree(left, ignore_errors=True)
     beside.mkdir(parents=True)
-    language_model.save_pretrained(beside, max_shard_size="1TB")
+    model.save_pretrained(beside, max_shard_size="1TB")
     tokenizer.save_pretrained(beside)
-    tensors = {f"{name}.{key}": value for name, head in heads.items() for key, value in head.state_dict().items()}
-    save_file({key: value.contiguous() for key, value in tensors.items()}, beside / _HEAD_WEIGHTS)
+    own = {name: head for name, head in heads.items() if name in HEADS}
+    tensors = {f"{name}.{key}": value.contiguous() for name in own for key, value in own[name].state_dict().items()}
+    if tensors:
+        save_file(tensors, beside / _HEAD_WEIGHTS)
     about = About(
         heads={name: heads[name].settings for name in sorted(heads)},
         attention_dropout=0.0,
         provenance=provenance,
         versions={name: version(name) for name in ("tokenizers", "torch", "transformers")},
-        sha256={name: _sha256(beside / name) for name in (_WEIGHTS, _HEAD_WEIGHTS)},
+        sha256={name: _sha256(beside / name) for name in (_WEIGHTS, _HEAD_WEIGHTS) if (beside / name).is_file()},
+        reading=reading,
+        scores=scores or {},
     )
     text = json.dumps(asdict(about), indent=2, ensure_ascii=False, allow_nan=False)
     (beside / _ABOUT).write_text(text + "\n", encoding="utf-8")
-    (beside / "README.md").write_text(model_card(about, language_model.config), encoding="utf-8")
+    (beside / "README.md").write_text(model_card(about, model.config), encoding="utf-8")
     if folder.exists():
         folder.rename(old)
     publish(beside, folder)
@@ -135,24 +171,30 @@ def load_model(folder_or_name: str | Path, seed: int = 0) -> Pretrained:
     Raises `InputError` if there is no such folder or name, if it holds no such model, or if files are missing, pickled,
     damaged, or (in our own folders) not those that were written.
     """
-    folder = _local(folder_or_name)
-    _check_model_files(folder)
-    about = _read_about(folder)
-    language_model = _load_language_model(folder, seed)
-    tokenizer = load_tokenizer(folder, add_que=False)
-    if len(tokenizer) > language_model.config.vocab_size:
-        raise InputError(
-            f"{folder}: the tokenizer has {len(tokenizer)} tokens, but the model only "
-            f"{language_model.config.vocab_size}. Expected the tokenizer that the model was trained with"
-        )
+    folder = local_folder(folder_or_name)
+    check_model_files(folder)
+    about = read_about(folder)
+    language_model = load_language_model(folder, seed)
+    tokenizer = load_tokenizer_of(folder, language_model)
     if about is None:
         return Pretrained(language_model, tokenizer, {}, None)
-    return Pretrained(language_model, tokenizer, _load_heads(folder, about.heads), about.provenance)
+    return Pretrained(language_model, tokenizer, load_heads(folder, about.heads), about.provenance)
+
+
+def load_tokenizer_of(folder: Path, model: PreTrainedModel) -> PreTrainedTokenizerBase:
+    """The folder's tokenizer, once it is known that the model has an embedding for each of its tokens."""
+    tokenizer = load_tokenizer(folder, add_que=False)
+    if len(tokenizer) > model.config.vocab_size:
+        raise InputError(
+            f"{folder}: the tokenizer has {len(tokenizer)} tokens, but the model only "
+            f"{model.config.vocab_size}. Expected the tokenizer that the model was trained with"
+        )
+    return tokenizer
 
 
 def load_tokenizer(folder_or_name: str | Path, add_que: bool = True) -> PreTrainedTokenizerBase:
     """The fast tokenizer of a folder or a name on the hub, with [QUE] as its last token unless it had it, or not."""
-    folder = _local(folder_or_name)
+    folder = local_folder(folder_or_name)
     # Without its vocabulary transformers makes a tokenizer of the five special tokens, and says nothing.
     if not any((folder / name).is_file() for name in _VOCABULARIES):
         raise InputError(f"{folder}: no tokenizer. Expected {' or '.join(_VOCABULARIES)}; found {_found(folder)}")
@@ -206,7 +248,7 @@ def _add_que(tokenizer: PreTrainedTokenizerBase) -> None:
         tokenizer.add_special_tokens({"extra_special_tokens": [token]}, replace_extra_special_tokens=False)
 
 
-def _local(folder_or_name: str | Path) -> Path:
+def local_folder(folder_or_name: str | Path) -> Path:
     """The folder itself, or the hub's copy of that name, fetched unless it is here already."""
     if Path(folder_or_name).is_dir():
         return Path(folder_or_name)
@@ -219,12 +261,14 @@ def _local(folder_or_name: str | Path) -> Path:
         ) from error
 
 
-def _check_model_files(folder: Path) -> None:
+def check_model_files(folder: Path) -> None:
+    """Raises `InputError` unless there are a config.json of a known family and safetensors."""
     if not (folder / "config.json").is_file():
         raise InputError(
             f"{folder}: no model. Expected config.json, {_WEIGHTS} and a tokenizer; found {_found(folder)}"
         )
-    family = _read_json(folder / "config.json").get("model_type")
+    config = read_json(folder / "config.json")
+    family = config.get("model_type")
     if family not in FAMILIES:
         raise InputError(
             f"{folder}: config.json has model_type {family!r}. "
@@ -233,23 +277,25 @@ def _check_model_files(folder: Path) -> None:
     if (folder / _WEIGHTS).is_file() or (folder / f"{_WEIGHTS}.index.json").is_file():
         return
     if (folder / "pytorch_model.bin").is_file():
+        auto = TASK_MODELS.get(task_suffix(config) or "", AutoModelForMaskedLM)
         raise InputError(
             f"{folder}: pytorch_model.bin is a pickle, which can run code when it is read. Only safetensors are. "
-            f"If you trust its origin, convert it:\n{_TO_SAFETENSORS.format(folder=folder)}"
+            f"If you trust its origin, convert it:\n{_TO_SAFETENSORS.format(folder=folder, auto=auto.__name__)}"
         )
     raise InputError(f"{folder}: no weights. Expected {_WEIGHTS}; found {_found(folder)}")
 
 
-def _load_language_model(folder: Path, seed: int) -> PreTrainedModel:
-    try:
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(seed)  # leaves GPUs' generators alone
-            model, info = AutoModelForMaskedLM.from_pretrained(
-                folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True
-            )
-    except (OSError, RuntimeError, ValueError, SafetensorError) as error:
-        raise InputError(f"{folder}: the model cannot be read ({type(error).__name__}: {error})") from error
-    missing = sorted(info["missing_keys"])
+def task_suffix(config: Mapping[str, Any]) -> str | None:
+    """The key in `TASK_MODELS` of a model that was fine-tuned with a standard head, by its config.json."""
+    names = [str(name) for name in config.get("architectures") or []]
+    return next((suffix for name in names for suffix in TASK_MODELS if name.endswith(suffix)), None)
+
+
+def load_language_model(folder: Path, seed: int) -> PreTrainedModel:
+    """The encoder with its MLM head, or with a random one."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)  # leaves GPUs' generators alone
+        model, missing = load_weights(folder, AutoModelForMaskedLM)
     if lost := [name for name in missing if not name.startswith(_LM_HEADS)]:
         raise InputError(f"{folder}: {_WEIGHTS} lacks {len(lost)} of the encoder's tensors, such as {lost[0]}")
     if missing:
@@ -257,12 +303,21 @@ def _load_language_model(folder: Path, seed: int) -> PreTrainedModel:
     return model
 
 
-def _read_about(folder: Path) -> About | None:
+def load_weights(folder: Path, auto: Any) -> tuple[PreTrainedModel, list[str]]:
+    """The folder's model as the auto class `auto` makes it, in fp32, and the weights that the folder lacks."""
+    try:
+        model, info = auto.from_pretrained(folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True)
+    except (OSError, RuntimeError, ValueError, SafetensorError) as error:
+        raise InputError(f"{folder}: the model cannot be read ({type(error).__name__}: {error})") from error
+    return model, sorted(info["missing_keys"])
+
+
+def read_about(folder: Path) -> About | None:
     """polyspan.json, once the weights beside it are known to be those that it was written with."""
     path = folder / _ABOUT
     if not path.is_file():
         return None
-    values = _read_json(path)
+    values = read_json(path)
     if values.get("format_version") != FORMAT_VERSION:
         raise InputError(
             f"{path} has format version {values.get('format_version')!r}, but this release of polyspan reads version "
@@ -270,32 +325,35 @@ def _read_about(folder: Path) -> About | None:
         )
     try:
         about = About(**{**values, "provenance": Provenance(**values["provenance"])})
-        if unknown := sorted(set(about.heads) - set(HEADS)):
+        if unknown := sorted(set(about.heads) - set(HEADS) - set(TASK_HEADS)):
             raise InputError(f"{path}: unknown heads: {', '.join(unknown)}. Read it with the release that wrote it")
         for name, expected in about.sha256.items():
             if not (folder / name).is_file():
-                raise InputError(f"{folder}: {name} is missing. {_RESTORE}")
+                raise InputError(f"{folder}: {name} is missing. {RESTORE}")
             if _sha256(folder / name) != expected:
-                raise InputError(f"{folder / name} is not the file that was written: its checksum differs. {_RESTORE}")
+                raise InputError(f"{folder / name} is not the file that was written: its checksum differs. {RESTORE}")
     except (TypeError, KeyError, AttributeError) as error:
-        raise InputError(f"{path} is not as it was written ({type(error).__name__}: {error}). {_RESTORE}") from None
+        raise InputError(f"{path} is not as it was written ({type(error).__name__}: {error}). {RESTORE}") from None
     return about
 
 
-def _load_heads(folder: Path, settings: Mapping[str, Any]) -> dict[str, Head]:
+def load_heads(folder: Path, settings: Mapping[str, Any]) -> dict[str, Head]:
+    """The heads of a folder of ours, as polyspan.json names them."""
     heads: dict[str, Head] = {}
     try:
-        tensors = load_file(folder / _HEAD_WEIGHTS)
         for name, its_settings in settings.items():
-            heads[name] = HEADS[name](**its_settings)
-            own = {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
-            heads[name].load_state_dict(own)
+            head = heads[name] = (HEADS | TASK_HEADS)[name](**its_settings)
+            in_model = name in TASK_HEADS
+            with safe_open(folder / (_WEIGHTS if in_model else _HEAD_WEIGHTS), framework="pt") as tensors:
+                names = {key: name_in_model(key) if in_model else f"{name}.{key}" for key in head.state_dict()}
+                head.load_state_dict({key: tensors.get_tensor(stored) for key, stored in names.items()})
     except (OSError, TypeError, RuntimeError, SafetensorError) as error:
-        raise InputError(f"{folder}: its heads cannot be read ({type(error).__name__}: {error}). {_RESTORE}") from None
+        raise InputError(f"{folder}: its heads cannot be read ({type(error).__name__}: {error}). {RESTORE}") from None
     return heads
 
 
-def _read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> dict[str, Any]:
+    """A file that holds one JSON object."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -1,13 +1,16 @@
-"""What reads the encoder's representations: spans for `[QUE]` (CLISM), anchors (mPMR), masked tokens (MLM).
+"""What reads the encoder's representations: spans for `[QUE]` (CLISM), anchors (mPMR), masked tokens (MLM), and the
+standard heads of fine-tuning.
 
 Every head takes `hidden_TD` of a packed batch. New heads begin as transformers begins its own: normal weights, biases
 of zero.
 
-Shapes: T tokens of a packed batch, D hidden size, Q questions, M masked tokens, V vocabulary.
+Shapes: N sequences, T tokens of a packed batch, D hidden size, Q questions, M masked tokens, V vocabulary, W words,
+C labels.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -97,6 +100,82 @@ class MlmHead(nn.Module):
         return self.head(hidden_TD[masked_M])
 
 
-Head = SpanHead | WaeExtractor
+class QaHead(nn.Module):
+    """Where an answer starts and where it ends, each token by itself, in fp32: transformers' head for questions."""
+
+    def __init__(self, hidden_size: int) -> None:
+        super().__init__()
+        self.settings: dict[str, Any] = {"hidden_size": hidden_size}
+        self.qa_outputs = nn.Linear(hidden_size, 2)
+        self.apply(_begin)
+
+    def forward(self, hidden_TD: Tensor) -> tuple[Tensor, Tensor]:
+        """start_T, end_T."""
+        with torch.autocast(hidden_TD.device.type, enabled=False):
+            start_T, end_T = self.qa_outputs(hidden_TD.float()).unbind(dim=1)
+        return start_T, end_T
+
+
+class TagHead(nn.Module):
+    """The tag of each word, from its first token, in fp32: transformers' head for tokens. `labels` names the tags."""
+
+    def __init__(self, hidden_size: int, labels: Sequence[str], dropout: float = 0.1) -> None:
+        super().__init__()
+        self.settings: dict[str, Any] = {"hidden_size": hidden_size, "labels": list(labels), "dropout": dropout}
+        self.dropout = nn.Dropout(dropout)
+        self.classifier = nn.Linear(hidden_size, len(labels))
+        self.apply(_begin)
+
+    def forward(self, hidden_TD: Tensor, words_W: Tensor) -> Tensor:
+        """logits_WC."""
+        with torch.autocast(hidden_TD.device.type, enabled=False):
+            return self.classifier(self.dropout(hidden_TD[words_W].float()))
+
+
+class PairHead(nn.Module):
+    """The label of each sequence, from its first token, in fp32: transformers' head for sequences of that `family`
+    (a model_type). BERT's drops out behind the inner layer only, and calls that layer its pooler."""
+
+    def __init__(self, hidden_size: int, labels: Sequence[str], dropout: float = 0.1, family: str = "xlm-roberta"):
+        super().__init__()
+        sizes = {"hidden_size": hidden_size, "labels": list(labels)}
+        self.settings: dict[str, Any] = {**sizes, "dropout": dropout, "family": family}
+        self.dropout = nn.Dropout(dropout)
+        inner, outer = nn.Linear(hidden_size, hidden_size), nn.Linear(hidden_size, len(labels))
+        self.pools = family == "bert"
+        self.classifier: Any = outer if self.pools else nn.ModuleDict({"dense": inner, "out_proj": outer})
+        if self.pools:
+            self.pooler: Any = nn.ModuleDict({"dense": inner})
+        self.apply(_begin)
+
+    def forward(self, hidden_TD: Tensor, cls_N: Tensor) -> Tensor:
+        """logits_NC."""
+        with torch.autocast(hidden_TD.device.type, enabled=False):
+            first_ND = hidden_TD[cls_N].float()
+            if self.pools:
+                return self.classifier(self.dropout(torch.tanh(self.pooler["dense"](first_ND))))
+            inner_ND = torch.tanh(self.classifier["dense"](self.dropout(first_ND)))
+            return self.classifier["out_proj"](self.dropout(inner_ND))
+
+
+Head = SpanHead | WaeExtractor | QaHead | TagHead | PairHead
 HEADS: dict[str, type[Head]] = {"span": SpanHead, "wae": WaeExtractor}
-"""The heads that a model's folder holds beside the MLM head, by the names that they have there."""
+"""The heads that a model's folder holds beside the model itself, by the names that they have there."""
+TASK_HEADS: dict[str, type[Head]] = {"qa": QaHead, "tags": TagHead, "pairs": PairHead}
+"""The heads that are part of the model itself, as transformers has it: their weights' names are its own."""
+
+
+def name_in_model(key: str) -> str:
+    """What a weight of a task head is called in the whole model: BERT's pooler is part of the encoder there."""
+    return f"bert.{key}" if key.startswith("pooler.") else key
+
+
+def task_head(name: str, config: Any, classes: Sequence[str] = ()) -> Head:
+    """A new head of `TASK_HEADS` for an encoder of that configuration; `classes` are its tags or labels."""
+    if name == "qa":
+        return QaHead(config.hidden_size)
+    own = getattr(config, "classifier_dropout", None)
+    dropout = config.hidden_dropout_prob if own is None else own
+    if name == "tags":
+        return TagHead(config.hidden_size, classes, dropout)
+    return PairHead(config.hidden_size, classes, dropout, config.model_type)

@@ -99,3 +99,16 @@ def replayed(representations: Sequence[Tensor], gradients: Sequence[Tensor]) -> 
     """A number, meaningless itself, whose gradient is that of the loss that `gradients` were cached of."""
     products = [(each * gradient).sum() for each, gradient in zip(representations, gradients, strict=True)]
     return torch.stack(products).sum()
+
+
+def shared_out(loss: Loss, gradients: Sequence[tuple[Tensor, ...]]) -> list[tuple[Loss, tuple[Tensor, ...]]]:
+    """What each micro-batch has to know of `cached_gradients`: its own gradients, and a loss whose value is the first
+    micro-batch's to tell, so that their sum is the whole."""
+    nothing = Loss(0 * loss.total, 0 * loss.count, {name: 0 * figure for name, figure in loss.figures.items()})
+    return list(zip([loss, *[nothing] * (len(gradients) - 1)], gradients, strict=True))
+
+
+def replayed_loss(representations: Sequence[Tensor], loss: Loss, gradients: Sequence[Tensor]) -> Loss:
+    """A micro-batch's part of the loss, of its `shared_out`: with the value there and the gradient of `replayed`."""
+    path = replayed(representations, gradients)
+    return loss._replace(total=loss.total + path - path.detach())

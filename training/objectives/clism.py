@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from training.objectives import Loss, at_least_fp32, share
+from training.objectives import Loss
+from training.objectives.spans import own_rows, span_loss
 
 if TYPE_CHECKING:
     from training.data.batches import ClismBatch
@@ -25,27 +25,11 @@ def clism_loss(start_QT: Tensor, end_QT: Tensor, batch: ClismBatch, target_only:
     `start_QT` and `end_QT` hold x_k · s_q and x_k · e_q of each question and token of the packed batch; what belongs
     to other sequences is never looked at. Figures: `exact`, `start`, `end`: how many most likely places are right.
     """
-    bounds_N1, sequence_Q = batch.inputs.bounds_N1.long(), batch.sequence_Q
-    first_Q1 = bounds_N1[sequence_Q].unsqueeze(1)
-    # At least one column, so that a batch without a sequence passes.
-    places_QL = first_Q1 + torch.arange(max(batch.inputs.longest, 1), device=first_Q1.device)
+    inputs, sequence_Q = batch.inputs, batch.sequence_Q
+    start_QL, end_QL = (own_rows(scores_QT, inputs, sequence_Q) for scores_QT in (start_QT, end_QT))
     if target_only:
-        target_Q2 = batch.target_N2[sequence_Q]
-        from_Q1, to_Q1 = target_Q2[:, :1], target_Q2[:, 1:]
-    else:
-        from_Q1, to_Q1 = first_Q1, bounds_N1[sequence_Q + 1].unsqueeze(1)
-    allowed_QL = (from_Q1 <= places_QL) & (places_QL < to_Q1)
-
-    def one_end(scores_QT: Tensor, answer_Q: Tensor) -> tuple[Tensor, Tensor]:
-        scores_QL = scores_QT.gather(1, places_QL.clamp(max=scores_QT.shape[1] - 1))
-        scores_QL = at_least_fp32(scores_QL).masked_fill(~allowed_QL, -torch.inf)
-        label_Q = answer_Q - first_Q1.squeeze(1)
-        return F.cross_entropy(scores_QL, label_Q, reduction="sum"), scores_QL.argmax(dim=1) == label_Q
-
-    start, start_right_Q = one_end(start_QT, batch.answer_start_Q)
-    end, end_right_Q = one_end(end_QT, batch.answer_end_Q)
-    return Loss(
-        start + end,
-        torch.full_like(sequence_Q.sum(), len(sequence_Q)),
-        {"exact": share(start_right_Q & end_right_Q), "start": share(start_right_Q), "end": share(end_right_Q)},
-    )
+        places_L = torch.arange(start_QL.shape[1], device=sequence_Q.device)
+        target_Q2 = (batch.target_N2 - inputs.bounds_N1[:-1].unsqueeze(1))[sequence_Q]
+        outside_QL = (places_L < target_Q2[:, :1]) | (target_Q2[:, 1:] <= places_L)
+        start_QL, end_QL = (scores_QL.masked_fill(outside_QL, -torch.inf) for scores_QL in (start_QL, end_QL))
+    return span_loss(start_QL, end_QL, batch.answer_start_Q, batch.answer_end_Q, inputs, sequence_Q)

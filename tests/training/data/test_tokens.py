@@ -252,6 +252,62 @@ def test_pieces_after_a_mask_are_those_of_a_tokenizer_that_adds_no_blank(
         assert tuple(ids[1:]) == encoder.encode(text).ids
 
 
+@pytest.mark.parametrize(
+    "text, words, expected",
+    [
+        ("in Hanoi.", [(0, 2), (3, 8), (8, 9)], "▁in|▁Hanoi|."),  # not "▁."
+        ("東京都に", [(0, 2), (2, 3), (3, 4)], "(▁)東京|都|に"),
+        ("東京 都", [(0, 2), (3, 4)], "(▁)東京|(▁)都"),
+        ("in, in", [(0, 2), (4, 6)], "▁in|▁in"),  # what no word holds is left out
+        ("in,in", [(0, 2), (3, 5)], "▁in|▁in"),  # as if it were a blank
+        ("in\u00a0in", [(0, 2), (3, 5)], "▁in|▁in"),
+        ("inin", [(0, 2), (2, 4)], "▁in|in"),
+        ("in\u200bin", [(0, 2), (2, 3), (3, 5)], "▁in||in"),  # left out by the tokenizer
+        ("\u200bin", [(0, 1), (1, 3)], "|▁in"),
+        ("in in", [(0, 2), (2, 2), (2, 3), (3, 5)], "▁in|||▁in"),
+        ("in</s>in", [(0, 2), (2, 6), (6, 8)], "▁in|<unk>|in"),  # text is text
+        ("in", [], ""),
+    ],
+)
+def test_words_are_tokenised_one_by_one(
+    text: str, words: list[tuple[int, int]], expected: str, encoder: TextEncoder, tokenizer: PreTrainedTokenizerBase
+) -> None:
+    ids, places = encoder.encode_words(text, words)
+    tokens, end, found = read(tokenizer, ids), 0, []
+    for start, following in places:
+        alone = f"({''.join(tokens[end:start])})" if start > end else ""  # a "▁" that is none of the word's tokens
+        found.append(alone + "".join(tokens[start:following]))
+        end = following
+    assert "|".join(found) == expected
+    assert end == len(ids)
+
+
+@pytest.mark.parametrize("lang", TEXTS)
+def test_words_between_blanks_have_the_ids_of_running_text(lang: str, encoder: TextEncoder) -> None:
+    text = TEXTS[lang]
+    starts = [0, *[at + 1 for at, char in enumerate(text) if char == " "]]
+    words = [(start, start + len(text[start:].split(" ")[0])) for start in starts]
+    ids, places = encoder.encode_words(text, words)
+    assert tuple(ids) == encoder.encode(text).ids
+    for (start, end), (first, last) in zip(words, places, strict=True):
+        assert token_span(encoder.encode(text), start, end) == (first, last - 1)
+
+
+@given(st.text(st.sampled_from(SCRIPTS), max_size=20), st.data())
+def test_no_token_holds_parts_of_two_words(encoder: TextEncoder, text: str, data: st.DataObject) -> None:
+    cuts = data.draw(st.lists(st.integers(0, len(text)), max_size=8).map(sorted))
+    words = [*pairwise(cuts)]
+    ids, places = encoder.encode_words(text, words)
+    blank = set(encoder.ids("\u00a8")[:1])  # "▁"
+    end = 0
+    for (start_char, end_char), (start, following) in zip(words, places, strict=True):
+        assert end <= start <= following
+        assert {*ids[end:start]} <= blank
+        assert (start == following) == ({*encoder.ids(text[start_char:end_char])} <= blank)
+        end = following
+    assert end == len(ids)
+
+
 def test_tokens_that_are_asked_for_must_be_there() -> None:
     encoder = TextEncoder(unigram(WHITE, MARKED))
     with pytest.raises(ConfigError, match=r"special token \[QUE\]"):  # a piece of the vocabulary is none

@@ -1,0 +1,526 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+from transformers import XLMRobertaConfig, XLMRobertaForMaskedLM
+
+from schemas.mrc import MrcExample, PairExample, TaggingExample
+from schemas.spans import CharSpan
+from tests.training.methods.fitting import fit, predict_all, reader_of
+from training.data.task_batches import MrcBatch, MrcWindow, mrc_batch
+from training.data.tokens import TextEncoder
+from training.errors import InputError
+from training.finetune_recipes import Reading, Unified
+from training.methods import unified
+from training.methods.rationales import with_rationales
+from training.methods.reader import seeded
+from training.methods.unified import (
+    LikelySpans,
+    UnifiedPairs,
+    UnifiedQuestions,
+    UnifiedTags,
+    best_spans,
+    cls_scores,
+    likely_spans,
+)
+from training.models.folder import Pretrained
+from training.models.heads import WaeExtractor
+from training.predictions import Prediction, Span
+from training.tasks import paws_x, universal_ner
+from training.tasks.columns import located
+from training.tasks.queries import PAIR_QUERIES, SPAN_QUERIES
+from training.tasks.tags import entities
+from training.tiny import train_tokenizer
+
+SMALL = Unified(extractor_inner=64, extractor_dropout=0.0)
+QA = Reading(SMALL, "qa", max_tokens=128, max_query_tokens=64, stride=16, max_answer_tokens=12)
+NER = replace(QA, kind="tagging", labels=("LOC", "MISC", "ORG", "PER"), max_tokens=200, max_query_tokens=100)
+PAIRS = replace(QA, kind="pairs", labels=("0", "1"), max_tokens=200, max_query_tokens=80)
+
+
+@pytest.fixture(scope="module")
+def encoder() -> TextEncoder:
+    """One that knows every character of the texts below, so that ids read as the texts themselves."""
+    pairs = [text for each in PAIR_RECORDS for text in (each.sentence1, each.sentence2)]
+    queries = [*SPAN_QUERIES.values(), *PAIR_QUERIES.values(), "Hypothesis : Premise :"]
+    sentences = [each.text for each in (*SENTENCES, PLACE)]
+    questions = [text for each in QUESTIONS for text in (each.query, each.context)]
+    return TextEncoder(train_tokenizer(iter(2 * (pairs + queries + sentences + questions))))
+
+
+@pytest.fixture
+def start(encoder: TextEncoder) -> Pretrained:
+    config = XLMRobertaConfig(
+        vocab_size=len(encoder.tokenizer),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=514,
+        type_vocab_size=1,
+        initializer_range=0.1,
+    )
+    with seeded(0):
+        return Pretrained(XLMRobertaForMaskedLM(config), encoder.tokenizer, {}, None)
+
+
+def sentence(text: str, words: str, tags: str, lang: str = "en") -> TaggingExample:
+    tokens = located(words.split(" "), text)
+    assert tokens is not None
+    return TaggingExample(text, lang, text, tokens, tuple(tags.split(" ")), "conll")
+
+
+def question(query: str, context: str, *answers: str) -> MrcExample:
+    spans = tuple(CharSpan(context.index(answer), context.index(answer) + len(answer)) for answer in answers)
+    return MrcExample(query, "en", query, context, spans, answers, bool(answers), "squad", None)
+
+
+JAPAN_WORDS = (
+    "Two goals in the last six minutes gave holders Japan an uninspiring 2-1 Asian Cup victory over Syria on Friday ."
+)
+JAPAN = sentence(
+    JAPAN_WORDS.replace(" .", "."),
+    JAPAN_WORDS,
+    "O O O O O O O O O B-LOC O O O B-MISC I-MISC O O B-LOC O O O",
+)
+PLACE = sentence(
+    "Nice ambience, but highly overrated place.",
+    "Nice ambience , but highly overrated place .",
+    "O B-POS O O O O B-NEG O",
+)
+SENTENCES = [
+    JAPAN,
+    sentence("安娜住在河内。", "安娜 住 在 河内 。", "B-PER O O B-LOC O", "zh"),
+    sentence("อันนาไปกรุงเทพ", "อันนา ไป กรุงเทพ", "B-PER O B-LOC", "th"),
+    sentence("آنا تعيش في هانوي.", "آنا تعيش في هانوي .", "B-PER O O B-LOC O", "ar"),
+    sentence("Nothing here.", "Nothing here .", "O O O"),
+]
+QUESTIONS = [
+    question("Who founded it?", "Anna Smith founded the school in 1999.", "Anna Smith"),
+    question("When was it founded?", "Anna Smith founded the school in 1999.", "1999"),
+    question("Who closed it?", "Anna Smith founded the school in 1999."),
+    question("谁住在哪里?", "安娜住在河内。", "安娜"),
+    question("من هي؟", "آنا تعيش في هانوي.", "آنا"),
+]
+PAIR = PairExample("p0", "en", "Anna left .", "Anna stayed .", "0", "paws_x")
+PAIR_RECORDS = [
+    PAIR,
+    PairExample("p1", "en", "Anna left .", "Anna went .", "1", "paws_x"),
+    PairExample("p2", "zh", "安娜住在河内。", "安娜在河内住。", "1", "paws_x"),
+]
+
+
+# --- what is read: table 6 --------------------------------------------------------------------------------------------
+
+
+def pieces(encoder: TextEncoder, window: MrcWindow) -> tuple[str, str, list[str]]:
+    """Query, context and answers as the ids read."""
+
+    def text(first: int, end: int) -> str:
+        return encoder.tokenizer.decode(window.ids[first:end]).strip()
+
+    return text(*window.query), text(*window.context), [text(first, last + 1) for first, last in window.answers]
+
+
+def test_a_sentence_gives_table_6s_sequences(encoder: TextEncoder) -> None:
+    windows = UnifiedTags(NER, encoder).features([JAPAN])
+
+    assert [(each.label, pieces(encoder, each)[2], each.answerable) for each in windows] == [
+        ("LOC", ["Japan", "Syria"], True),
+        ("MISC", ["Asian Cup"], True),
+        ("ORG", [], False),
+        ("PER", [], False),
+    ]
+    assert pieces(encoder, windows[3])[0] == '"PER" . Person entities are named persons or family .'
+    bos, eos = encoder.tokenizer.bos_token_id, encoder.tokenizer.eos_token_id
+    for window in windows:
+        assert pieces(encoder, window)[1] == JAPAN.text
+        around = [0, window.query[1], window.query[1] + 1, len(window.ids) - 1]
+        assert window.ids[around].tolist() == [bos, eos, eos, eos]
+        assert (window.query[0], window.context) == (1, (window.query[1] + 2, len(window.ids) - 1))
+        assert window.record == 0 and window.notes == ()
+
+
+def test_targets_of_sentiments_give_table_6s_places(encoder: TextEncoder) -> None:
+    windows = UnifiedTags(replace(NER, labels=("POS", "NEG", "NEU")), encoder).features([PLACE])
+
+    assert [pieces(encoder, each)[2] for each in windows] == [["ambience"], ["place"], []]
+
+
+def test_a_pair_is_one_window_a_label_that_cls_answers(encoder: TextEncoder) -> None:
+    windows = UnifiedPairs(PAIRS, encoder).features(PAIR_RECORDS[:2])
+
+    assert [(each.record, each.label, each.answers, each.answerable, each.notes) for each in windows] == [
+        (0, "0", (), True, ()),
+        (0, "1", (), False, ()),
+        (1, "0", (), False, ()),
+        (1, "1", (), True, ()),
+    ]
+    assert pieces(encoder, windows[0])[:2] == (
+        "Contradiction . The hypothesis is a sentence with a contradictory meaning to the premise .",
+        "Hypothesis : Anna left . Premise : Anna stayed .",
+    )
+
+
+def test_a_pair_that_is_too_long_loses_the_end_of_its_premise(encoder: TextEncoder) -> None:
+    long = replace(PAIR, sentence2="Anna " * 200)
+
+    windows = UnifiedPairs(PAIRS, encoder).features([long, PAIR])
+
+    assert [(each.record, each.label, each.notes) for each in windows] == [
+        (0, "0", ("truncated_pair",)),
+        (0, "1", ("truncated_pair",)),
+        (1, "0", ()),
+        (1, "1", ()),
+    ]
+    assert {len(each.ids) for each in windows[:2]} == {PAIRS.max_tokens}
+    assert pieces(encoder, windows[0])[1].startswith("Hypothesis : Anna left . Premise : Anna Anna")
+
+
+def test_a_label_that_the_model_does_not_know_is_named(encoder: TextEncoder) -> None:
+    with pytest.raises(InputError, match="expected a label of ORG, found LOC"):
+        UnifiedTags(replace(NER, labels=("ORG",)), encoder).features([JAPAN])
+    with pytest.raises(InputError, match="p0: expected a label of entailment, found 0"):
+        UnifiedPairs(replace(PAIRS, labels=("entailment",)), encoder).features([PAIR])
+
+
+# --- what is learnt ---------------------------------------------------------------------------------------------------
+
+
+def test_tags_are_learnt_by_heart(start: Pretrained) -> None:
+    formulation = UnifiedTags(replace(NER, labels=("LOC", "MISC", "PER")), TextEncoder(start.tokenizer))
+
+    predictions = predict_all(fit(formulation, SENTENCES, start, steps=200), formulation, SENTENCES)
+
+    assert [each.tags for each in predictions] == [each.tags for each in SENTENCES]
+    assert [(span.text, span.label) for span in predictions[0].spans] == [
+        ("Japan", "LOC"),
+        ("Asian Cup", "MISC"),
+        ("Syria", "LOC"),
+    ]
+    for record, prediction in zip(SENTENCES, predictions, strict=True):
+        assert all(record.text[span.start_char : span.end_char] == span.text for span in prediction.spans)
+        assert all(0.5 < span.score < 1 for span in prediction.spans)
+
+
+def test_questions_are_learnt_by_heart(start: Pretrained) -> None:
+    formulation = UnifiedQuestions(QA, TextEncoder(start.tokenizer))
+
+    predictions = predict_all(fit(formulation, QUESTIONS, start, steps=150), formulation, QUESTIONS)
+
+    answered = [each for each in predictions if each.scores["no_answer"] < 0.5]
+    assert [each.spans[0].text for each in answered] == ["Anna Smith", "1999", "安娜", "آنا"]
+    assert [each.id for each in predictions if each not in answered] == ["Who closed it?"]
+    assert all(each.spans[0].score > 0.5 > each.spans[1].score for each in answered)
+
+
+def test_pairs_are_learnt_by_heart(start: Pretrained) -> None:
+    formulation = UnifiedPairs(PAIRS, TextEncoder(start.tokenizer))
+
+    predictions = predict_all(fit(formulation, PAIR_RECORDS, start, steps=250), formulation, PAIR_RECORDS)
+
+    assert [each.label for each in predictions] == [each.label for each in PAIR_RECORDS]
+    for record, prediction in zip(PAIR_RECORDS, predictions, strict=True):
+        assert prediction.scores[record.label or ""] > 0.5 > min(prediction.scores.values())
+
+
+def test_training_goes_on_with_the_pretrained_extractor(start: Pretrained) -> None:
+    known = WaeExtractor(32, 64, 0.0)
+    formulation = UnifiedTags(NER, TextEncoder(start.tokenizer))
+
+    with_known = formulation.heads(start._replace(heads={"wae": known}), seed=0)["wae"]
+    other_size = formulation.heads(start._replace(heads={"wae": WaeExtractor(32, 32, 0.0)}), seed=0)["wae"]
+
+    assert torch.equal(with_known.inner.weight, known.inner.weight)
+    assert other_size.inner.weight.shape == (64, 32)
+
+
+# --- scores of spans, against all pairs -------------------------------------------------------------------------------
+
+
+def window(query: int, context: int) -> MrcWindow:
+    ids = np.zeros(query + context + 4, np.int32)
+    nothing = np.zeros(context, np.int32)
+    return MrcWindow(
+        "w", 0, None, ids, (1, 1 + query), (query + 3, query + 3 + context), 0, (), False, nothing, nothing
+    )
+
+
+def all_spans(start_TH: Tensor, end_TH: Tensor, windows: Sequence[MrcWindow], longest: int) -> list[list[tuple]]:
+    """(−S, first, last) of each window, best first, one pair after another."""
+    found, base = [], 0
+    for each in windows:
+        places = range(*each.context)
+        spans = [
+            (-float(start_TH[base + i] @ end_TH[base + j]), i, j)
+            for i in places
+            for j in places
+            if 0 <= j - i < longest
+        ]
+        found.append(sorted(spans))
+        base += len(each.ids)
+    return found
+
+
+@st.composite
+def factors(draw: st.DrawFn) -> tuple[list[MrcWindow], MrcBatch, Tensor, Tensor]:
+    """Whole numbers, so that scores are exact and many are equal."""
+    windows = [window(*each) for each in draw(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 9)), max_size=5))]
+    batch = mrc_batch(windows)
+    generator = torch.Generator().manual_seed(draw(st.integers(0, 9)))
+    start_TH, end_TH = (torch.randint(-2, 3, (batch.inputs.tokens, 3), generator=generator).float() for _ in range(2))
+    return windows, batch, start_TH, end_TH
+
+
+@given(factors(), st.integers(1, 12), st.integers(1, 7), st.sampled_from([1, 50, unified.TILE]))
+def test_best_and_likely_spans_are_those_of_all_pairs(
+    given: tuple[list[MrcWindow], MrcBatch, Tensor, Tensor], most: int, longest: int, tile: int
+) -> None:
+    windows, batch, start_TH, end_TH = given
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(unified, "TILE", tile)
+        best = best_spans(start_TH, end_TH, batch, most, longest)
+        likely = likely_spans(start_TH, end_TH, batch, 0.8, longest)
+
+    expected = all_spans(start_TH, end_TH, windows, longest)
+    assert len(best.score_NK) == len(likely) == len(windows)
+    for row, spans in enumerate(expected):
+        rows = list(zip(*(each[row].tolist() for each in best), strict=True))
+        own = [(first, last, score) for first, last, score in rows if first >= 0]
+        assert own == [(i, j, -score) for score, i, j in spans[:most]]
+        assert rows[len(own) :] == [(-1, -1, -math.inf)] * (most - len(own))
+        assert list(zip(*(each.tolist() for each in likely[row]), strict=True)) == [
+            (i, j, -score)
+            for score, i, j in sorted(spans, key=lambda each: each[1:])
+            if 1 / (1 + math.exp(score)) > 0.8
+        ]
+    firsts = batch.inputs.bounds_N1[:-1].tolist()
+    assert cls_scores(start_TH, end_TH, batch).tolist() == [float(start_TH[at] @ end_TH[at]) for at in firsts]
+
+
+def test_predictions_do_not_depend_on_the_other_windows_of_a_batch(start: Pretrained) -> None:
+    formulation = UnifiedTags(replace(NER, method=replace(SMALL, threshold=0.4)), TextEncoder(start.tokenizer))
+    model = reader_of(formulation, start)
+
+    together = predict_all(model, formulation, SENTENCES)
+    alone = [predict_all(model, formulation, [each])[0] for each in SENTENCES]
+
+    assert [each.tags for each in together] == [each.tags for each in alone]
+    assert sum(len(each.spans) for each in together) > 5
+
+
+# --- from scores to entities ------------------------------------------------------------------------------------------
+
+
+def everything(window: MrcWindow, score: float) -> LikelySpans:
+    """All spans of its context, each with the same S."""
+    first, last = np.triu_indices(window.context[1] - window.context[0])
+    return LikelySpans(first + window.context[0], last + window.context[0], np.full(len(first), score, np.float32))
+
+
+def decoded(
+    encoder: TextEncoder, record: TaggingExample, scores: Sequence[tuple[str, str, float]], reading: Reading = NER
+) -> Prediction:
+    """The prediction if the model gives these texts, under these labels, these scores S; each in all its windows."""
+    formulation = UnifiedTags(reading, encoder)
+    windows = formulation.features([record])
+    outputs = []
+    for each in windows:
+        found = []
+        for text, label, score in scores:
+            start = record.text.index(text)
+            starts, ends = each.starts.tolist(), each.ends.tolist()
+            if label == each.label and start in starts and start + len(text) in ends:
+                last = len(ends) - 1 - ends[::-1].index(start + len(text))
+                first = max(at for at in range(last + 1) if starts[at] <= start and (at == 0 or starts[at - 1] < start))
+                while starts[first] == ends[first]:
+                    first += 1
+                found.append((first + each.context[0], last + each.context[0], score))
+        columns = list(zip(*found, strict=True)) or [(), (), ()]
+        outputs.append(
+            LikelySpans(
+                np.array(columns[0], np.int64), np.array(columns[1], np.int64), np.array(columns[2], np.float32)
+            )
+        )
+    (prediction,) = formulation.predictions([record], windows, outputs)
+    return prediction
+
+
+@pytest.mark.parametrize(
+    "scores, expected",
+    [
+        ([("Asian Cup", "MISC", 2.0), ("Asian", "LOC", 1.0)], [("Asian Cup", "MISC")]),  # nested: the better one
+        ([("Asian Cup", "MISC", 1.0), ("Asian", "LOC", 2.0)], [("Asian", "LOC")]),
+        ([("Cup victory", "ORG", 1.5), ("Asian Cup", "MISC", 2.0), ("victory over", "PER", 1.0)], None),
+        ([("Asian Cup", "MISC", 1.0), ("Asian", "LOC", 1.0)], [("Asian", "LOC")]),  # equal: the shorter
+        ([("Cup victory", "MISC", 1.0), ("Asian Cup", "PER", 1.0)], [("Asian Cup", "PER")]),  # equal: the earlier
+        ([("Japan", "PER", 1.0), ("Japan", "MISC", 1.0)], [("Japan", "MISC")]),  # equal: the first label
+        ([("Syria", "LOC", 1.0), ("Japan", "LOC", 3.0)], [("Japan", "LOC"), ("Syria", "LOC")]),
+    ],
+)
+def test_of_spans_that_overlap_the_best_stays(
+    encoder: TextEncoder, scores: list[tuple[str, str, float]], expected: list[tuple[str, str]] | None
+) -> None:
+    prediction = decoded(encoder, JAPAN, scores)
+
+    # A span that lost lets others stay which overlap with it alone.
+    assert [(span.text, span.label) for span in prediction.spans] == (
+        expected or [("Asian Cup", "MISC"), ("victory over", "PER")]
+    )
+    assert [(each.start, each.end) for each in entities(prediction.tags)] == [
+        (JAPAN.words.index(span.text.split()[0]), JAPAN.words.index(span.text.split()[-1]) + 1)
+        for span in prediction.spans
+    ]
+
+
+def test_scores_are_probabilities(encoder: TextEncoder) -> None:
+    (span,) = decoded(encoder, JAPAN, [("Japan", "LOC", 2.0)]).spans
+
+    assert span == Span(47, 52, "Japan", pytest.approx(1 / (1 + math.exp(-2))), "LOC")
+
+
+def test_spans_begin_and_end_with_words(encoder: TextEncoder) -> None:
+    window, *_ = UnifiedTags(NER, encoder).features([JAPAN])
+    spans = everything(window, 0.0)
+
+    found = list(unified._whole_words(window, spans))
+
+    starts, ends = zip(*JAPAN.tokens, strict=True)
+    assert sorted(found) == [(start, end, 0.0) for start in starts for end in ends if start < end]
+    assert len(found) < len(spans.score_K)
+
+
+def test_a_span_of_several_windows_has_its_best_score(encoder: TextEncoder) -> None:
+    text = " ".join(["Anna", "met", "Hanoi"] * 8)
+    record = sentence(text, text, " ".join(["O"] * 24))
+    reading = replace(NER, labels=("PER",), max_tokens=64, max_query_tokens=40, stride=10)
+    formulation = UnifiedTags(reading, encoder)
+    windows = formulation.features([record])
+    assert len(windows) > 2
+
+    outputs = [everything(each, 1.0 + number) for number, each in enumerate(windows)]
+    (prediction,) = formulation.predictions([record], windows, outputs)
+
+    last = {start: number for number, each in enumerate(windows) for start in each.starts.tolist()}  # that holds it
+    assert {span.start_char: span.score for span in prediction.spans} == {
+        start: pytest.approx(1 / (1 + math.exp(-1.0 - last[start]))) for start, _ in record.tokens
+    }
+
+
+def test_the_threshold_decides_what_is_found(start: Pretrained) -> None:
+    counts = []
+    for threshold in (0.0, 0.5, 1.0):
+        formulation = UnifiedTags(
+            replace(NER, method=replace(SMALL, threshold=threshold)), TextEncoder(start.tokenizer)
+        )
+        model = reader_of(formulation, start)
+        batch = formulation.batch(formulation.features(SENTENCES))
+        with torch.no_grad():
+            counts.append(sum(len(each.score_K) for each in formulation.outputs(model, batch)))
+    assert counts[0] > counts[1] > counts[2] == 0
+
+
+def test_a_sentence_of_no_tokens_has_no_entities(encoder: TextEncoder) -> None:
+    empty = TaggingExample("e", "en", "\u200b", (CharSpan(0, 1),), (), "wikiann")
+
+    (prediction,) = UnifiedTags(NER, encoder).predictions([empty], [], [])
+
+    assert prediction == Prediction("e", (), tags=("O",))
+
+
+# --- rationales -------------------------------------------------------------------------------------------------------
+
+
+def test_rationales_stand_in_the_sentence_that_they_name(encoder: TextEncoder) -> None:
+    record = replace(PAIR_RECORDS[2], label="0", sentence2="河内住在哪里。")
+    asked = []
+
+    def predict(formulation: UnifiedQuestions, questions: Sequence[MrcExample]) -> list[Prediction]:
+        asked.extend(formulation.features(questions))
+        answers = {"sentence1": ("河内", 0.3), "sentence2": ("河内", 0.7)}
+        predictions = []
+        for each in questions:
+            text, score = answers[each.label or ""]
+            at = each.context.index(text)
+            predictions.append(Prediction(each.id, (Span(at, at + len(text), text, score),)))
+        return predictions
+
+    predictions = [Prediction("p", (), "0", {"0": 0.9, "1": 0.2}), Prediction("unread", ())]
+    explained, unread = with_rationales(UnifiedPairs(PAIRS, encoder), [record, PAIR], predictions, predict)
+
+    assert explained == predictions[0]._replace(
+        spans=(Span(0, 2, "河内", 0.7, "sentence2"), Span(4, 6, "河内", 0.3, "sentence1"))
+    )
+    assert unread == predictions[1]
+    assert [pieces(encoder, each)[:2] for each in asked] == [
+        (f"Contradiction . {record.sentence2}", record.sentence1),
+        (f"Contradiction . {record.sentence1}", record.sentence2),
+    ]
+
+
+def test_a_trained_model_gives_rationales_with_exact_places(start: Pretrained) -> None:
+    formulation = UnifiedPairs(PAIRS, TextEncoder(start.tokenizer))
+    model = fit(formulation, PAIR_RECORDS, start, steps=20)
+
+    found = with_rationales(
+        formulation,
+        PAIR_RECORDS,
+        predict_all(model, formulation, PAIR_RECORDS),
+        lambda asking, questions: predict_all(model, asking, questions),
+        best=3,
+    )
+
+    for record, prediction in zip(PAIR_RECORDS, found, strict=True):
+        assert len(prediction.spans) == 6 and prediction.label in ("0", "1")
+        assert sorted(prediction.spans, key=lambda span: -span.score) == list(prediction.spans)
+        for span in prediction.spans:
+            text = {"sentence1": record.sentence1, "sentence2": record.sentence2}[span.label or ""]
+            assert text[span.start_char : span.end_char] == span.text != ""
+
+
+# --- the real files ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.real_data
+def test_every_real_entity_can_be_found_again(shared_data: Path, encoder: TextEncoder) -> None:
+    """Windows whose answers are the model's words give the gold tags, but for words that the tokenizer leaves out."""
+    reading = replace(NER, labels=universal_ner.LABELS, max_tokens=512, max_query_tokens=128, max_answer_tokens=400)
+    formulation = UnifiedTags(reading, encoder)
+    total = exact = windows_in_all = records_in_all = 0
+    for path in sorted((shared_data / "ner").glob("UNER_*PUD/*.iob2")):
+        records, _ = universal_ner.read(path)
+        windows = formulation.features(records)
+        outputs = []
+        for each in windows:
+            answers = np.array(each.answers, np.int64).reshape(-1, 2)
+            outputs.append(LikelySpans(answers[:, 0], answers[:, 1], np.ones(len(answers), np.float32)))
+        predictions = formulation.predictions(records, windows, outputs)
+        for record, prediction in zip(records, predictions, strict=True):
+            gold = entities(record.tags)
+            total, exact = total + len(gold), exact + len(set(gold) & set(entities(prediction.tags)))
+        windows_in_all, records_in_all = windows_in_all + len(windows), records_in_all + len(records)
+    print(f"{exact} of {total} entities, {windows_in_all} windows of {records_in_all} sentences")
+    assert exact == total > 4_000
+    assert windows_in_all >= 3 * records_in_all
+
+
+@pytest.mark.real_data
+def test_every_real_pair_has_a_window_for_each_label(shared_data: Path, encoder: TextEncoder) -> None:
+    for path in sorted((shared_data / "pairs" / "pawsx").glob("dev-[dz]*.tsv")):
+        records, _ = paws_x.read(path)
+        windows = UnifiedPairs(replace(PAIRS, max_tokens=512), encoder).features(records)
+        assert [(each.record, each.label) for each in windows] == [
+            (record, label) for record in range(len(records)) for label in paws_x.LABELS
+        ]
+        assert [each.answerable for each in windows] == [
+            record.label == label for record in records for label in paws_x.LABELS
+        ]

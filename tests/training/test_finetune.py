@@ -1,0 +1,229 @@
+"""Whole runs of `polyspan-train finetune` on files of a few questions, with a small random model."""
+
+from __future__ import annotations
+
+import json
+import signal
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForQuestionAnswering
+
+from schemas import manifest
+from training.checkpoint import checkpoints
+from training.errors import ConfigError, InputError
+from training.finetune import finetune
+from training.finetune_recipes import FINETUNE_RECIPES, FinetuneConfig
+from training.inference import load_predictor, predict
+from training.records import read_records
+
+PEOPLE = ("Anna", "Bao", "Chidi", "Dina", "Emil", "Farah", "Goran", "Hoa")
+PLACES = ("Hanoi", "Lagos", "Cairo", "Oslo", "Lima", "Pune", "Quito", "Riga")
+
+
+def squad(path: Path, count: int) -> Path:
+    """Who lives where, in sentences of two."""
+    paragraphs = []
+    for at in range(count):
+        person, other = PEOPLE[at % 8], PEOPLE[(at + 3) % 8]
+        place, elsewhere = PLACES[at % 8], PLACES[(at + 5) % 8]
+        context = f"{person} lives in {place}. {other} has moved to {elsewhere}."
+        answer = {"text": place, "answer_start": context.index(place)}
+        paragraphs.append(
+            {"context": context, "qas": [{"id": f"q{at}", "question": f"Where is {person}?", "answers": [answer]}]}
+        )
+    path.write_text(json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": paragraphs}]}), "utf-8")
+    return path
+
+
+@pytest.fixture
+def given(xlmr_folder: Path, tmp_path: Path) -> FinetuneConfig:
+    """16 questions, 4 a step, a dev file of 8, an evaluation every 2 of 6 steps."""
+    recipe = replace(
+        FINETUNE_RECIPES["plain_qa"],
+        model=str(xlmr_folder),
+        max_tokens=48,
+        max_query_tokens=16,
+        stride=8,
+        batch_size=4,
+        steps=6,
+        learning_rate=3e-3,
+    )
+    return FinetuneConfig(
+        recipe,
+        train=(squad(tmp_path / "train.json", 16),),
+        train_langs=("en",),
+        dev=(squad(tmp_path / "dev.json", 8),),
+        dev_langs=("en",),
+        evaluate_every=2,
+        checkpoint_every=2,
+        output=str(tmp_path / "run"),
+        device="cpu",
+    )
+
+
+def rows(run: Path, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / name).read_text("utf-8").splitlines()]
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_file(folder / "model.safetensors")
+
+
+def same(one: Path, other: Path) -> bool:
+    left, right = weights(one), weights(other)
+    return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
+
+
+def test_a_model_learns_and_its_best_weights_are_what_the_dev_file_says(given: FinetuneConfig, tmp_path: Path) -> None:
+    config = replace(given, recipe=replace(given.recipe, steps=60), evaluate_every=20)
+    finished = finetune(config)
+    run = tmp_path / "run"
+    assert finished.steps == 60 and finished.stopped_by is None
+    dev = rows(run, "dev.jsonl")
+    assert [row["step"] for row in dev] == [20, 40, 60]
+    best = max(dev, key=lambda row: row["score"])
+    assert best["score"] > 50
+    records = read_records(config.dev, "squad", ["en"]).records
+    predictor = load_predictor(run / "model", torch.device("cpu"))
+    found = predict(predictor.model, predictor.formulation, records, predictor.device)
+    exact = sum(each.spans[0].text == record.answer_texts[0] for each, record in zip(found, records, strict=True))  # type: ignore[union-attr]
+    assert 100 * exact / len(records) == best["figures"]["dev.json"]["exact_match"]
+    AutoModelForQuestionAnswering.from_pretrained(run / "model")
+    assert not (run / "checkpoints").exists() and not (run / "best").exists()
+
+
+def test_the_last_weights_stay_beside_the_best_if_they_are_others(
+    given: FinetuneConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = iter([30.0, 20.0, 10.0])
+    monkeypatch.setattr("training.finetune.dev_scores", lambda *_: {"dev.json": {"f1": next(scores)}})
+    finetune(given)
+    run = tmp_path / "run"
+    assert [row["best"] for row in rows(run, "dev.jsonl")] == [True, False, False]
+    assert not same(run / "model", run / "last")
+    only = replace(given, recipe=replace(given.recipe, steps=6), dev=(), dev_langs=(), output=str(tmp_path / "no dev"))
+    finetune(only)
+    assert same(tmp_path / "no dev" / "model", run / "last")
+    assert not (tmp_path / "no dev" / "last").exists()
+
+
+def test_patience_ends_a_run(given: FinetuneConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("training.finetune.dev_scores", lambda *_: {"dev.json": {"f1": 1.0}})
+    finished = finetune(replace(given, patience=1))
+    assert finished.steps == 4  # the second evaluation is no better than the first
+    assert [row["step"] for row in rows(tmp_path / "run", "metrics.jsonl")] == [1, 2, 3, 4]
+    assert finetune(replace(given, patience=1)).stopped_by is None  # repeated: nothing left to do
+    assert [row["step"] for row in rows(tmp_path / "run", "metrics.jsonl")] == [1, 2, 3, 4]
+
+
+def test_a_stopped_run_goes_on_to_the_same_weights(
+    given: FinetuneConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finetune(given)
+    stopped = replace(given, output=str(tmp_path / "stopped"))
+    with monkeypatch.context() as patch:
+        patch.setattr("training.loop.stop_signal", stop_in_step(3))
+        assert finetune(stopped).stopped_by == signal.SIGTERM
+    assert [path.name for path in checkpoints(tmp_path / "stopped" / "checkpoints")] == ["step-00000003"]
+    assert finetune(stopped).steps == 6
+    assert same(tmp_path / "run" / "model", tmp_path / "stopped" / "model")
+    assert rows(tmp_path / "run", "dev.jsonl") == rows(tmp_path / "stopped", "dev.jsonl")
+
+
+def stop_in_step(step: int) -> Any:
+    """Stands for `stop_signal` when SIGTERM comes in that step."""
+    from contextlib import contextmanager
+
+    from training.trouble import Stop
+
+    class Late(Stop):
+        seen: list[int] = []  # noqa: RUF012
+
+        @property
+        def asked_for(self) -> bool:
+            self.seen.append(1)
+            return len(self.seen) >= step
+
+        @property
+        def number(self) -> int | None:
+            return signal.SIGTERM
+
+    @contextmanager
+    def fake() -> Any:
+        yield Late([])
+
+    return fake
+
+
+def test_few_examples_are_those_of_the_sample(given: FinetuneConfig, tmp_path: Path) -> None:
+    config = replace(given, recipe=replace(given.recipe, examples=4, sample=2, steps=1), dev=(), dev_langs=())
+    finetune(config)
+    card = json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))
+    assert (card["recipe"]["examples"], card["recipe"]["sample"]) == (4, 2)
+    other = replace(config, recipe=replace(config.recipe, sample=3), output=str(tmp_path / "other"))
+    finetune(other)
+    assert not same(tmp_path / "run" / "model", tmp_path / "other" / "model")
+
+
+def test_two_stage_training_makes_its_baseline_and_candidates_once(given: FinetuneConfig, tmp_path: Path) -> None:
+    recipe = replace(
+        FINETUNE_RECIPES["two_stage"],
+        **{
+            name: getattr(given.recipe, name)
+            for name in ("model", "max_tokens", "max_query_tokens", "stride", "batch_size", "steps", "learning_rate")
+        },
+    )
+    config, run = replace(given, recipe=recipe), tmp_path / "run"
+    finetune(config)
+    index = manifest.load(run / "candidates")
+    assert index.schema == "candidates/1" and sum(shard.rows for shard in index.shards) == 16
+    losses = rows(run, "metrics.jsonl")[0]
+    assert losses["loss"] == pytest.approx(0.5 * losses["loss/hard"] + 0.5 * losses["loss/contrast"])
+    made = (run / "candidates" / "manifest.json").stat().st_mtime_ns
+    again = replace(config, baseline=str(run / "baseline" / "model"), output=str(tmp_path / "again"))
+    finetune(again)
+    assert (run / "candidates" / "manifest.json").stat().st_mtime_ns == made
+    assert same(run / "model", tmp_path / "again" / "model")
+    finetune(replace(config, overwrite=True))  # begins anew, baseline and all
+    assert same(run / "model", tmp_path / "again" / "model")
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        ({"train": ()}, "no data"),
+        ({"output": ""}, "no output"),
+        ({"dev": (), "patience": 2}, "--patience needs --dev"),
+        ({"baseline": "somewhere"}, "--baseline is for two-stage training"),
+        ({"dev_task": "xnli"}, "another kind of task"),
+        ({"recipe": {"max_tokens": 20}}, "leave no room"),
+        ({"recipe": {"max_tokens": 4_000}}, "has positions for 512"),
+        ({"recipe": {"task": "sqaud"}}, "Did you mean 'squad'"),
+        ({"recipe": {"steps": 0, "epochs": 0.0}}, "nothing to do"),
+        ({"recipe": {"examples": 17}}, r"1\.\.16"),
+        ({"recipe": {"warmup_share": 1.5}}, "warmup-share"),
+    ],
+)
+def test_what_cannot_work_is_said_before_training(given: FinetuneConfig, change: dict[str, Any], message: str) -> None:
+    of_recipe = change.pop("recipe", {})
+    with pytest.raises(ConfigError, match=message):
+        finetune(replace(given, **change, recipe=replace(given.recipe, **of_recipe)))
+    assert not given.output or not (Path(given.output) / "run.json").exists()
+
+
+def test_another_run_in_the_folder_is_left_alone(given: FinetuneConfig) -> None:
+    finetune(replace(given, recipe=replace(given.recipe, steps=1)))
+    with pytest.raises(ConfigError, match=r"recipe\.learning_rate"):
+        finetune(replace(given, recipe=replace(given.recipe, steps=1, learning_rate=1.0)))
+
+
+def test_a_broken_file_is_named(given: FinetuneConfig, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"data": [\n{"paragraphs": 3}]}', "utf-8")
+    with pytest.raises(InputError, match=r"broken\.json"):
+        finetune(replace(given, train=(broken,)))

@@ -1,0 +1,128 @@
+"""`polyspan-train convert`: published files of a task → a dataset folder of their records."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from schemas import mrc
+from schemas.card import by_count
+from schemas.counts import Counts, RecordCounts
+from schemas.manifest import InputFile, Manifest
+from schemas.mrc import MrcExample, TaggingExample
+from schemas.rejects import MAX_EXCERPT_CHARS, Reject
+from training.data.write import check_free, write_dataset
+from training.errors import ConfigError, InputError
+from training.records import SCHEMA_OF, Record, Records, read_records, task_of
+
+REJECTS_PER_REASON = 100  # that are kept for reading, of each language; all are counted
+
+
+@dataclass(frozen=True)
+class ConvertConfig:
+    """What to convert. Texts and labels stay as they are, and so do ids, but for those that a language has twice."""
+
+    task: str
+    """squad, xquad, mlqa, tydiqa, wikiann, conll, universal_ner, absa, paws_x or xnli."""
+    files: tuple[Path, ...]
+    """As the task's authors or XTREME publish them. Their records follow one another in this order."""
+    output: Path
+    """The folder to write: records, rejects, manifest and dataset card."""
+    langs: tuple[str, ...] = ()
+    """One for each file, where its name does not say it."""
+    overwrite: bool = False
+    """Replace the dataset that stands in the output folder."""
+
+
+class Sorted(NamedTuple):
+    """What became of the records."""
+
+    kept: list[Record]
+    rejects: list[Reject]  # a sample
+    counts: dict[str, Counts]  # language → all of them
+
+
+def run(config: ConvertConfig) -> str:
+    """Writes the folder; returns what to tell. Raises `ConfigError` for what cannot work, and `InputError` naming the
+    file at fault: also one of questions without answers, because mrc/1 has unanswerable ones only."""
+    check_free(config.output, config.overwrite)
+    if folders := [path for path in config.files if path.is_dir()]:
+        raise ConfigError(f"{folders[0]}: is a folder. Expected a file as the task's authors or XTREME publish it")
+    read = read_records(config.files, config.task, config.langs, labelled=task_of(config.task).kind == "qa")
+    found = sort_out(read)
+    if not found.kept:
+        raise InputError(f"{config.files[0]}: no record can be kept: {found.rejects[0].excerpt}")
+    index = write_dataset(
+        config.output,
+        SCHEMA_OF[read.task.kind],
+        found.kept,
+        found.counts,
+        rejects=found.rejects,
+        config={"task": config.task, "langs": list(config.langs)},
+        inputs=[
+            InputFile(config.task, source.path.name, source.path.stat().st_size, source.sha256)
+            for source in read.sources
+        ],
+        overwrite=config.overwrite,
+    )
+    return _report(config, read, found, index)
+
+
+def sort_out(read: Records) -> Sorted:
+    """Records that break the contract (`schemas.mrc.problems`) are rejects. Ids become unique in each language: the
+    second record of id 7 gets 7#2."""
+    found = Sorted([], [], {})
+    times: Counter[tuple[str, str]] = Counter()
+    sampled: Counter[str] = Counter()
+    for file, place, record in _placed(read):
+        total = found.counts.get(record.lang, RecordCounts())
+        if problems := mrc.problems(record):
+            found.counts[record.lang] = total + RecordCounts(1, 0, {"breaks_contract": 1})
+            sampled[record.lang] += 1
+            if sampled[record.lang] <= REJECTS_PER_REASON:
+                excerpt = f"{'; '.join(problems)}: {_text(record)}"[:MAX_EXCERPT_CHARS]
+                found.rejects.append(Reject("breaks_contract", "record", record.id, record.lang, file, place, excerpt))
+            continue
+        found.counts[record.lang] = total + RecordCounts(1, 1)
+        id_ = record.id
+        while times[record.lang, id_]:
+            times[record.lang, record.id] += 1
+            id_ = f"{record.id}#{times[record.lang, record.id]}"
+        times[record.lang, id_] += 1
+        found.kept.append(replace(record, id=id_))
+    return found
+
+
+def _placed(read: Records) -> Iterator[tuple[str, int, Record]]:
+    """Name of the file and place in it, from 1, of every record."""
+    records = iter(read.records)
+    for source in read.sources:
+        for place in range(1, source.records + 1):
+            yield source.path.name, place, next(records)
+
+
+def _text(record: Record) -> str:
+    if isinstance(record, MrcExample):
+        return f"{record.query} ||| {record.context}"
+    return record.text if isinstance(record, TaggingExample) else f"{record.sentence1} ||| {record.sentence2}"
+
+
+def _report(config: ConvertConfig, read: Records, found: Sorted, index: Manifest) -> str:
+    files = f"{len(read.sources)} file{'s' * (len(read.sources) > 1)}"
+    lines = [f"{config.output}: {len(found.kept):,} records ({index.schema}) of {files} of {config.task}", ""]
+    for lang, counts in sorted(index.counts.items()):
+        rejected = sum(counts.rejects()["record"].values())
+        lines.append(f"  {lang:<8}{counts.examples:>10,} records" + (f", {rejected:,} rejects" if rejected else ""))
+    notes = by_count(dict(read.flags))
+    if notes:
+        width = max(len(reason) for reason, _ in notes)
+        lines += ["", "noticed in the files:", *(f"  {reason:{width}}  {count:>8,} records" for reason, count in notes)]
+    if read.flags["duplicate_id"]:
+        lines.append("The second record of an id, in one language, now has #2 after it, and so on.")
+    lines += ["", f"Look at it:  polyspan-inspect show {config.output}"]
+    if any(counts.rejects()["record"] for counts in index.counts.values()):
+        lines.append(f"Left out:    polyspan-inspect show {config.output} --rejects")
+    return "".join(f"{line}\n" for line in lines)

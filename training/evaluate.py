@@ -1,0 +1,294 @@
+"""`polyspan-train evaluate`: a fine-tuned model and a benchmark's files → predictions in its official formats, and the
+figures that `polyspan-train score` gives for exactly these. Also what chooses the best weights during training.
+
+results/TASK/
+  predictions/xquad.de.json    the official format: {id: answer}; .tsv: a tag a line; .txt: a label a line
+  predictions/xquad.de.jsonl   all that the model says: `Prediction`s, with places and probabilities
+  report.json, report.txt      the figures
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+
+from training import score
+from training.errors import ConfigError, InputError
+from training.finetune_recipes import Reading
+from training.inference import (
+    MOST_TOKENS,
+    Predictor,
+    Progress,
+    device_of,
+    load_predictor,
+    model_in,
+    precision_of,
+    predict,
+)
+from training.inference_config import EvaluateConfig
+from training.methods.formulation import Formulation
+from training.methods.reader import Reader
+from training.metrics import aggregates
+from training.metrics.counting import Counted
+from training.metrics.reports import FORMATS, Report, as_json, as_text
+from training.predictions import Prediction
+from training.score import Reporting, ScoreConfig
+from training.tasks.catalog import TASKS, Task
+from training.tasks.files import Flags
+
+SUFFIXES = {"qa": ".json", "tagging": ".tsv", "pairs": ".txt"}
+# Of a feature's notes, those that prediction suffers from; the others are of answers.
+CUT = {
+    "truncated_query": "sequences whose query is cut to the limit of tokens",
+    "truncated_pair": "pairs that are cut to the limit of tokens",
+    "truncated_word": "sequences with a word that is cut to the limit of tokens",
+    "word_without_tokens": "sequences with a word that the tokenizer has no token for",
+}
+
+
+def run(config: EvaluateConfig) -> str:
+    """The report. Raises `ConfigError` for what cannot work and `InputError` for files that cannot be read, both before
+    anything is predicted; `InputError` after that where files turn out to have no labels."""
+    return FORMATS[config.reporting.format](evaluate(config))
+
+
+def evaluate(config: EvaluateConfig) -> Report:
+    """Writes the output folder. Raises as `run` does."""
+    output = output_of(config)
+    scoring, task = checked(config, output)
+    golds = read_golds(config, scoring, task)
+    if config.labels and not scoring.langs:  # a label file does not always say its language
+        scoring = replace(scoring, langs=tuple(gold.langs[0] for gold in golds))
+    device = device_of(config.computing)
+    predictor = load_predictor(model_in(config.model), device)
+    for each in misfits(predictor.reading, config.model, config.task, task):
+        say(each)
+
+    notes: Counter[str] = Counter()
+    for gold, path in zip(golds, scoring.predictions, strict=True):
+        with Progress(gold.path.name, len(gold.records)) as progress:
+            predictions = predict(
+                predictor.model,
+                predictor.formulation,
+                gold.records,
+                device,
+                precision_of(config.computing, device),
+                config.computing.batch_tokens,
+                progress,
+                notes,
+            )
+        write(path, official(task.kind, predictions, predictor.reading.labels))
+        lines = (json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in predictions)
+        write(path.with_suffix(".jsonl"), "".join(lines))
+    for note, what in CUT.items():
+        if notes[note]:
+            say(f"{what}: {notes[note]:,}")
+
+    if without := [gold.path for gold in golds if "unlabelled" in gold.flags and not config.labels]:
+        raise InputError(
+            f"{without[0]}: has no labels, so nothing is scored. The predictions of all files are in "
+            f"{output / 'predictions'}. XTREME takes the labels out of its test files: give its label files with "
+            "--labels"
+        )
+    report = score.report_of(scoring)
+    values = json.loads(as_json(report)) | {"model": origin(config, predictor)}
+    write(output / "report.json", json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+    write(output / "report.txt", as_text(report))
+    say(f"Written: {output}")
+    return report
+
+
+class Gold(NamedTuple):
+    """One file."""
+
+    path: Path
+    records: Sequence[Any]
+    flags: Flags
+
+    @property
+    def langs(self) -> list[str]:
+        """In the order in which they come."""
+        return list(dict.fromkeys(each.lang for each in self.records))
+
+
+# --- before anything is predicted -------------------------------------------------------------------------------------
+
+
+def output_of(config: EvaluateConfig) -> Path:
+    """The folder to write. Raises `ConfigError` where there is no run to put it in."""
+    if config.output:
+        return Path(config.output)
+    folder = Path(config.model)
+    run_ = next((each for each in (folder, folder.resolve().parent) if (each / "run.json").is_file()), None)
+    if run_ is None:
+        raise ConfigError(f"{config.model} is no run's folder: name the folder to write with --output FOLDER")
+    return run_ / "results" / config.task
+
+
+def checked(config: EvaluateConfig, output: Path) -> tuple[ScoreConfig, Task]:
+    """What will be scored. Raises `ConfigError` for what cannot work, whatever is in the files."""
+    if not config.gold:
+        raise ConfigError("no gold files: name them with --gold FILE …")
+    if config.labels and len(config.labels) != len(config.gold):
+        raise ConfigError(
+            f"expected a label file for each of {len(config.gold)} gold files, found {len(config.labels)}"
+        )
+    if config.computing.batch_tokens < 1:
+        raise ConfigError(f"--batch-tokens: expected 1 or more, found {config.computing.batch_tokens}")
+    kind = TASKS[config.task].kind if config.task in TASKS else "qa"
+    scoring = ScoreConfig(
+        config.task,
+        config.labels or config.gold,
+        tuple(output / "predictions" / f"{name}{SUFFIXES[kind]}" for name in distinct_names(config.gold)),
+        **{each.name: getattr(config.reporting, each.name) for each in fields(Reporting)},
+    )
+    return scoring, score.checked(scoring)
+
+
+def distinct_names(paths: Sequence[Path]) -> list[str]:
+    """What the predictions of each file are called. WikiAnn's files are all called `test`, in folders of their own."""
+    names = [path.name.removesuffix(".xz").removesuffix(".json").removesuffix(".tsv") for path in paths]
+    twice = {name for name in names if names.count(name) > 1}
+    names = [
+        f"{path.resolve().parent.name}-{name}" if name in twice else name
+        for path, name in zip(paths, names, strict=True)
+    ]
+    if len(set(names)) < len(names):
+        raise ConfigError("two gold files have the same name, and their folders too: evaluate them in two commands")
+    return names
+
+
+def read_golds(config: EvaluateConfig, scoring: ScoreConfig, task: Task) -> list[Gold]:
+    """The gold files. Raises `InputError` if one is empty, `ConfigError` for languages that cannot be scored."""
+    golds = []
+    for at, path in enumerate(config.gold):
+        gold = Gold(path, *task.read(path, config.reporting.langs[at] if config.reporting.langs else None))
+        if not gold.records:
+            raise InputError(f"{path}: holds nothing to score")
+        golds.append(gold)
+    rows = [(path, lang) for path, gold in zip(scoring.gold, golds, strict=True) for lang in gold.langs]
+    score.refuse_twice([task.row(path, lang) for path, lang in rows])
+    for _, lang in rows:
+        score.normalizer(config.task, lang)
+    return golds
+
+
+def misfits(reading: Reading, model: str, name: str, task: Task) -> list[str]:
+    """What to tell of a model whose labels are not the task's. Raises `ConfigError` if no figure could come of it."""
+    if reading.kind != task.kind:
+        fitting = [each for each, of in TASKS.items() if of.kind == reading.kind]
+        raise ConfigError(
+            f"{model} was trained for {reading.kind}, but {name} is {task.kind}. Its tasks: {', '.join(fitting)}"
+        )
+    missing = [label for label in task.labels if label not in reading.labels]
+    strange = [label for label in reading.labels if label not in task.labels]
+    if (task.kind == "pairs" and strange) or (task.labels and len(missing) == len(task.labels)):
+        raise ConfigError(
+            f"{model} has the labels {', '.join(reading.labels)}, but those of {name} are {', '.join(task.labels)}"
+        )
+    found = []
+    if missing:
+        found.append(f"{model} does not know {', '.join(missing)} of {name}: none will be found")
+    if strange:
+        found.append(f"{model} also finds {', '.join(strange)}, which {name} lacks: these count as wrong")
+    return found
+
+
+# --- what is written --------------------------------------------------------------------------------------------------
+
+
+def answers_of(predictions: Sequence[Prediction]) -> dict[str, str]:
+    """id → the best answer; empty where there is none."""
+    return {each.id: each.spans[0].text if each.spans else "" for each in predictions}
+
+
+def labels_of(predictions: Sequence[Prediction], labels: Sequence[str]) -> list[str]:
+    """A label for every pair: the first one where the model says none, since nothing could be read."""
+    return [each.label or labels[0] for each in predictions]
+
+
+def official(kind: str, predictions: Sequence[Prediction], labels: Sequence[str]) -> str:
+    """What the task's own scorers read."""
+    if kind == "qa":
+        return json.dumps(answers_of(predictions), ensure_ascii=False, indent=0) + "\n"
+    if kind == "tagging":
+        return "\n".join("".join(f"{tag}\n" for tag in each.tags) for each in predictions)
+    return "".join(f"{label}\n" for label in labels_of(predictions, labels))
+
+
+def origin(config: EvaluateConfig, predictor: Predictor) -> dict[str, Any]:
+    """Which model the figures are of."""
+    of = predictor.provenance
+    return {
+        "model": config.model,
+        "device": predictor.device.type,
+        "precision": precision_of(config.computing, predictor.device),
+        "reading": asdict(predictor.reading) | {"method": type(predictor.reading.method).__name__},
+        "provenance": of and asdict(of),
+    }
+
+
+def write(path: Path, text: str) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.unfinished")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+# --- during training --------------------------------------------------------------------------------------------------
+
+
+class DevSet(NamedTuple):
+    """Labelled records to choose the best weights by."""
+
+    name: str
+    task: str
+    records: Sequence[Any]
+
+
+def dev_scores(
+    model: Reader,
+    formulation: Formulation,
+    sets: Sequence[DevSet],
+    device: torch.device,
+    precision: Literal["bf16", "fp32"] = "fp32",
+    most_tokens: int = MOST_TOKENS,
+) -> dict[str, dict[str, float]]:
+    """Set → figure → percent, the mean of its languages: what `polyspan-train score` says of the same predictions."""
+    scores = {}
+    for each in sets:
+        predictions = predict(model, formulation, each.records, device, precision, most_tokens)
+        by_lang = counted(each.task, each.records, predictions)
+        names = next(iter(by_lang.values())).figures
+        scores[each.name] = {
+            name: aggregates.mean({lang: of.figures[name][0] for lang, of in by_lang.items()}) for name in names
+        }
+    return scores
+
+
+def counted(task: str, records: Sequence[Any], predictions: Sequence[Prediction]) -> dict[str, Counted]:
+    """Language → what is counted in it."""
+    langs, kind = [each.lang for each in records], TASKS[task].kind
+    if kind == "qa":
+        return score.count_questions(records, answers_of(predictions), task)
+    if kind == "tagging":
+        return score.count_sentences(langs, [each.tags for each in records], [each.tags for each in predictions])
+    return score.count_pairs(langs, [each.label for each in records], labels_of(predictions, TASKS[task].labels))
+
+
+def main_score(figures: Mapping[str, Mapping[str, float]]) -> float:
+    """The mean of the sets' main figures: F1 for questions and entities (XTREME's own number for questions is the mean
+    of F1 and exact match, which moves in coarser steps), accuracy for pairs."""
+    return aggregates.mean({name: of.get("f1", of.get("accuracy", 0.0)) for name, of in figures.items()})

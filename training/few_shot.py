@@ -1,0 +1,336 @@
+"""`polyspan-train few-shot`: how models do with few training examples (CLISM 3.4, figure 4b, appendices C and F).
+
+OUT/
+  MODEL/SIZE/sample-K/   a fine-tuning run with the results of its evaluation
+  few_shot.json          the scores of every run so far
+  few_shot.csv           the same, a line a figure
+  few_shot.svg           curves over the sizes
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from schemas.manifest import DatasetError
+from training import plots
+from training.errors import ConfigError, InputError, TrainingError
+from training.finetune_recipes import METHODS, FinetuneConfig, FinetuneRecipe
+from training.inference_config import Computing, EvaluateConfig
+from training.metrics.reports import TITLES
+from training.metrics.tables import Table, latex, markdown, text
+from training.past_runs import in_order, main_figures, mean_and_sd, read_results, write
+from training.records import read_records, task_of
+from training.run_folder import check_numbers
+from training.score import Reporting
+
+HEAVY = (
+    "checkpoints",
+    "model",
+    "last",
+    "baseline",
+    "candidates",
+)  # of a run, not needed for its scores
+
+
+@dataclass(frozen=True)
+class FewShotConfig:
+    """Every model is fine-tuned on every size, on several draws of it, and evaluated."""
+
+    recipe: FinetuneRecipe
+    train: tuple[Path, ...] = ()
+    """Files as the task's authors or XTREME publish them, or dataset folders, to draw the examples from."""
+    train_langs: tuple[str, ...] = ()
+    """One for each file of --train, where its name does not say it."""
+    test: tuple[Path, ...] = ()
+    """Files with labels to evaluate on."""
+    test_langs: tuple[str, ...] = ()
+    """As --train-langs."""
+    test_task: str = ""
+    """Whose files --test names, where they are another task's: xquad, mlqa. Empty: the recipe's."""
+    models: tuple[str, ...] = ()
+    """What to fine-tune, one after the other: folders or names on the hub. None: the recipe's --model."""
+    sizes: tuple[int, ...] = (64, 128, 256, 512, 1024)
+    """Training examples (CLISM, C)."""
+    resamples: int = 5
+    """Draws of each size: the samples 1 to so many (CLISM, C)."""
+    output: str = ""
+    """The folder to write. Repeat a command to go on where it was stopped, or to try again what failed; models, sizes
+    and draws may be added."""
+    overwrite: bool = False
+    """Begin anew, over the runs that stand in the output folder."""
+    keep_models: bool = False
+    """Keep what every run has trained: gigabytes each. Else its scores, predictions and logs stay."""
+    format: Literal["text", "markdown", "latex"] = "text"
+    """Of the table that is printed."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """auto: a GPU where there is one."""
+    micro_batch_tokens: int = 0
+    """As of finetune."""
+
+
+class Try(NamedTuple):
+    """One run of the series."""
+
+    model: str
+    size: int
+    sample: int
+
+    def __str__(self) -> str:
+        return f"{self.model}, {self.size:,} examples, sample {self.sample}"
+
+
+Scores = dict[str, dict[str, float]]  # row of the report, as "de" or "avg" → figure → percent
+
+
+class Series(NamedTuple):
+    """What `few_shot.json` holds. `about`: what all runs have in common."""
+
+    about: dict[str, Any]
+    scores: dict[Try, Scores]
+    failed: dict[Try, str]
+
+    def to_json(self) -> str:
+        values = {
+            **self.about,
+            "scores": [{**each._asdict(), "rows": rows} for each, rows in self.scores.items()],
+            "failed": [{**each._asdict(), "error": error} for each, error in self.failed.items()],
+        }
+        return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
+
+
+Finetune = Callable[[FinetuneConfig], Any]  # gives a `Finished`
+Evaluate = Callable[[EvaluateConfig], Any]
+
+
+def run(config: FewShotConfig) -> int:
+    """Prints the table; the exit code: 0, 1 if a run failed, 128 and more if a signal stopped it."""
+    check(config)
+    from training.evaluate import evaluate  # torch takes seconds to import
+    from training.finetune import finetune
+
+    series, stopped_by = few_shot(config, finetune, evaluate)
+    if stopped_by:
+        _say(f"Stopped with {len(series.scores):,} runs done. Repeat the command to go on.")
+        return 128 + stopped_by
+    if series.scores:
+        draw = {"text": text, "markdown": markdown, "latex": latex}[config.format]
+        print(draw(table_of(config, series)))
+        print(f"\nEvery score: {Path(config.output) / 'few_shot.csv'}\nCurves: {Path(config.output) / 'few_shot.svg'}")
+    for each, error in series.failed.items():
+        _say(f"failed: {each}: {error}")
+    return 1 if series.failed else 0
+
+
+def few_shot(config: FewShotConfig, finetune: Finetune, evaluate: Evaluate) -> tuple[Series, int | None]:
+    """Runs what is not done yet and writes the output folder; the signal that stopped it, if one did.
+
+    A run that fails is recorded, and the others go on. Raises `ConfigError` and `InputError` before the first run.
+    """
+    output = Path(config.output)
+    about, tries = check_files(config), list(tries_of(config))
+    series = begun(config, about)
+    left = [each for each in tries if each not in series.scores]
+    if len(left) < len(tries):
+        _say(f"{len(tries) - len(left):,} of {len(tries):,} runs are done.")
+    folders = folder_names(config)
+    for place, each in enumerate(left, start=1):
+        _say(f"Run {place:,} of {len(left):,}: {each}")
+        folder = output / folders[each.model] / str(each.size) / f"sample-{each.sample}"
+        try:
+            if stopped_by := finetune(finetuning(config, each, folder)).stopped_by:
+                return series, stopped_by
+            evaluate(evaluation(config, folder))
+            found = read_results(folder / "results" / test_task(config) / "report.json")
+        except Exception as error:  # the next one may fare better: a bad draw, a model that is missing, no memory
+            if not isinstance(error, ConfigError | InputError | DatasetError | TrainingError):
+                traceback.print_exc()
+            series.failed[each] = f"{type(error).__name__}: {error}"
+            _say(f"failed: {each}: {error}")
+        else:
+            series.scores[each] = {
+                row: {name: bar.value for name, bar in of.items()} for row, of in found.in_papers.items()
+            }
+            if not config.keep_models:
+                for name in HEAVY:
+                    shutil.rmtree(folder / name, ignore_errors=True)
+        write(output / "few_shot.json", series.to_json())
+    write(output / "few_shot.csv", as_csv(series))
+    if series.scores:
+        write(output / "few_shot.svg", plots.as_svg(plots.few_shot_curves(curves_of(config, series))))
+    return series, None
+
+
+# --- before the first run ---------------------------------------------------------------------------------------------
+
+
+def check(config: FewShotConfig) -> None:
+    """Raises `ConfigError` for what cannot work, before anything is read."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise ConfigError("few-shot runs are short, and one process does them: start it without torchrun")
+    if not config.train or not config.test:
+        raise ConfigError("name the files to draw from with --train FILE …, those to evaluate on with --test FILE …")
+    if not config.output:
+        raise ConfigError("no output: name the folder to write with --output FOLDER")
+    if task_of(test_task(config)).kind != task_of(config.recipe.task).kind:
+        raise ConfigError(f"--test-task {test_task(config)} is another kind of task than {config.recipe.task}")
+    if folders := [path for path in config.test if path.is_dir()]:
+        raise ConfigError(f"{folders[0]}: a folder; --test takes files as the task's authors publish them")
+    if config.recipe.examples or config.recipe.sample != 1:
+        raise ConfigError("--examples and --sample are finetune's: few-shot takes --sizes and --resamples")
+    check_numbers(config, {"resamples": 1, "micro_batch_tokens": 0})
+    if not config.sizes or min(config.sizes) < 1 or len(set(config.sizes)) < len(config.sizes):
+        raise ConfigError(f"--sizes: expected different numbers of 1 or more, found {config.sizes}")
+    if len(set(config.models)) < len(config.models):
+        raise ConfigError("--models: one is named twice")
+
+
+def check_files(config: FewShotConfig) -> dict[str, Any]:
+    """What all runs have in common. Raises `ConfigError` and `InputError` for files that cannot do."""
+    check(config)
+    train = read_records(config.train, config.recipe.task, config.train_langs, labelled=True)
+    test = read_records(config.test, test_task(config), config.test_langs, labelled=True)
+    if len(train.records) < max(config.sizes):
+        raise ConfigError(f"--sizes: {max(config.sizes):,} examples of the {len(train.records):,} that --train has")
+    recipe = asdict(config.recipe)
+    for name in ("model", "examples", "sample"):
+        del recipe[name]
+    names = {kind: name for name, kind in METHODS.items()}
+    recipe["method"] = {"name": names[type(config.recipe.method)], **recipe["method"]}
+    return {"recipe": recipe, "train": train.files, "test_task": test_task(config), "test": test.files}
+
+
+def begun(config: FewShotConfig, about: dict[str, Any]) -> Series:
+    """The series in the output folder as far as it is done, or a new one. Raises `ConfigError` if it is another."""
+    path = Path(config.output) / "few_shot.json"
+    if config.overwrite or not path.exists():
+        return Series(about, {}, {})
+    try:
+        before = json.loads(path.read_text(encoding="utf-8"))
+        scores = {Try(each["model"], each["size"], each["sample"]): each["rows"] for each in before["scores"]}
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: not what few-shot writes ({error}). Take another --output or --overwrite") from None
+    if other := [name for name, value in about.items() if before.get(name) != json.loads(json.dumps(value))]:
+        raise ConfigError(
+            f"{config.output} holds a series with another {other[0]}. Repeat its own command, take another --output, "
+            "or begin anew with --overwrite"
+        )
+    return Series(about, scores, {})
+
+
+def test_task(config: FewShotConfig) -> str:
+    return config.test_task or config.recipe.task
+
+
+def models_of(config: FewShotConfig) -> tuple[str, ...]:
+    return config.models or (config.recipe.model,)
+
+
+def tries_of(config: FewShotConfig) -> Iterator[Try]:
+    for model in models_of(config):
+        for size in config.sizes:
+            for sample in range(1, config.resamples + 1):
+                yield Try(model, size, sample)
+
+
+def folder_names(config: FewShotConfig) -> dict[str, str]:
+    """Model → what its folder is called, and tables call it: the last parts of its name that tell it from the others,
+    without what file systems may not take. `runs/a/model` is `a`."""
+    parts = {}
+    for model in models_of(config):
+        safe = [re.sub(r"[^\w.-]+|^\.+", "-", part) for part in Path(model).parts]
+        parts[model] = [part for part in safe if part.strip("-")] or ["model"]
+        if parts[model][-1] == "model" and len(parts[model]) > 1:
+            del parts[model][-1]
+    for length in range(1, max(map(len, parts.values())) + 1):
+        names = {model: "-".join(of[-length:]) for model, of in parts.items()}
+        if len({name.casefold() for name in names.values()}) == len(names):
+            return names
+    return {model: f"{name}-{place}" for place, (model, name) in enumerate(names.items(), start=1)}
+
+
+def finetuning(config: FewShotConfig, each: Try, folder: Path) -> FinetuneConfig:
+    return FinetuneConfig(
+        recipe=replace(config.recipe, model=each.model, examples=each.size, sample=each.sample),
+        train=config.train,
+        train_langs=config.train_langs,
+        output=str(folder),
+        overwrite=config.overwrite,
+        device=config.device,
+        micro_batch_tokens=config.micro_batch_tokens,
+    )
+
+
+def evaluation(config: FewShotConfig, folder: Path) -> EvaluateConfig:
+    return EvaluateConfig(
+        model=str(folder),
+        task=test_task(config),
+        gold=config.test,
+        reporting=Reporting(langs=config.test_langs),
+        computing=Computing(device=config.device),
+    )
+
+
+# --- what is told -----------------------------------------------------------------------------------------------------
+
+
+def rows_and_figures(config: FewShotConfig, series: Series) -> tuple[list[str], list[str]]:
+    """Languages as papers print them, then averages; and the figures that they print."""
+    first = next(iter(series.scores.values()))
+    averages = [row for row in first if row in ("avg", "XLT", "G-XLT")]
+    langs = in_order(test_task(config), [row for row in first if row not in averages])
+    return [*langs, *averages], main_figures(first[[*langs, *averages][0]])
+
+
+def values_of(config: FewShotConfig, series: Series, model: str, size: int, row: str, figure: str) -> list[float]:
+    found = (series.scores.get(Try(model, size, sample)) for sample in range(1, config.resamples + 1))
+    return [scores[row][figure] for scores in found if scores]
+
+
+def table_of(config: FewShotConfig, series: Series) -> Table:
+    """CLISM's table 9 with a column a language: means over the draws, and their standard deviations."""
+    rows, figures = rows_and_figures(config, series)
+    names, body = folder_names(config), []
+    for size in sorted(config.sizes):
+        for model in models_of(config):
+            values = [[values_of(config, series, model, size, row, figure) for figure in figures] for row in rows]
+            cells = [" / ".join(mean_and_sd(each) for each in cell) if cell[0] else "–" for cell in values]
+            body.append([names[model], f"{size:,}", str(len(values[0][0])), *cells])
+    header = f"{test_task(config)}, {' / '.join(TITLES[figure] for figure in figures)}"
+    return Table([header, "examples", "draws", *rows], body)
+
+
+def curves_of(config: FewShotConfig, series: Series) -> dict[str, dict[str, dict[int, Sequence[float]]]]:
+    """The panels of the picture: each main figure's average; its only row if there is no average."""
+    rows, figures = rows_and_figures(config, series)
+    row = next((row for row in ("avg", "XLT") if row in rows), rows[0])
+    return {
+        f"{test_task(config)}, {row}: {TITLES[figure]}": {
+            name: {size: values_of(config, series, model, size, row, figure) for size in config.sizes}
+            for model, name in folder_names(config).items()
+        }
+        for figure in figures
+    }
+
+
+def as_csv(series: Series) -> str:
+    target = io.StringIO()
+    writer = csv.writer(target, lineterminator="\n")
+    writer.writerow(["model", "size", "sample", "row", "figure", "percent"])
+    for each, rows in series.scores.items():
+        writer.writerows([*each, row, figure, value] for row, of in rows.items() for figure, value in of.items())
+    return target.getvalue()
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,374 @@
+"""`polyspan-train finetune`: a task's files and an encoder → a model folder that `evaluate` and `predict` take."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from torch import nn
+from transformers import PreTrainedModel
+
+from schemas.mrc import MrcExample, TaggingExample
+from training import checkpoint, run_folder
+from training.candidates import baseline_candidates
+from training.data.loader import Batches
+from training.data.plan import Plan
+from training.data.tokens import TextEncoder
+from training.distributed import all_reduce_sum, barrier, process_group, rank, world_size
+from training.errors import ConfigError
+from training.evaluate import DevSet, dev_scores, main_score
+from training.finetune_recipes import METHODS, FinetuneConfig, FinetuneRecipe, Plain, Que, Reading, TwoStage
+from training.logbook import Logbook, Silent
+from training.loop import train
+from training.methods.choice import formulation_of
+from training.methods.formulation import Formulation
+from training.methods.reader import Reader
+from training.models.encoder import Encoder
+from training.models.finetuned import save_finetuned
+from training.models.folder import Pretrained, Provenance, add_que_token, load_model
+from training.records import Records, few, labels_of, read_records
+from training.selection import Selection
+from training.start import Finished, begin, chosen_device, fingerprint, precision, size_of
+from training.tasks.catalog import TASKS
+from training.tiny import MOST_TEXTS, random_model, train_tokenizer
+
+
+def finetune(config: FinetuneConfig) -> Finished:
+    """Trains, or goes on training, to the recipe's last step, to the end of its patience or to a signal, and writes
+    `config.output`.
+
+    Raises `ConfigError`, `InputError` or `DatasetError` before the first step, `TrainingError` where it cannot go on.
+    """
+    check(config)
+    with process_group() as found:
+        device, recipe, output = chosen_device(config.device, found), config.recipe, Path(config.output)
+        if isinstance(recipe.method, TwoStage) and recipe.method.hard != "none" and not config.baseline:
+            config, finished = first_stage(config)
+            if finished.stopped_by:
+                return finished
+        recipe = replace(recipe, precision=precision(recipe, device))
+        read = read_records(config.train, recipe.task, config.train_langs, labelled=True)
+        records = few(read.records, recipe.examples, recipe.sample) if recipe.examples else read.records
+        dev = dev_sets(config)
+        start, weights = starting_model(recipe, records)
+        encoder = Encoder(cast(PreTrainedModel, start.language_model.base_model), config.activation_checkpointing)
+        text_encoder = TextEncoder(start.tokenizer)
+        reading = reading_of(recipe, labels_of(records, recipe.task), encoder.max_tokens)
+        candidates = baseline_candidates(config, cast(Any, records)) if config.baseline else None
+        formulation = formulation_of(reading, text_encoder, candidates)
+        features = formulation.features(records)
+        if not features:
+            raise ConfigError(f"the {len(records):,} records of --train give nothing to train on: see --task")
+        steps_an_epoch = math.ceil(len(features) / recipe.batch_size)
+        recipe = replace(recipe, steps=recipe.steps or max(1, math.ceil(recipe.epochs * steps_an_epoch)))
+        config = replace(config, recipe=recipe)
+
+        nn.Module.to(start.language_model, device)
+        model = Reader(encoder, formulation.heads(start, recipe.seed)).to(device)
+        changed = begin(output, config.overwrite, lambda: run_of(config, read, weights, text_encoder.fingerprint))
+
+        def save(folder: str, steps: int, scores: dict[str, float]) -> None:
+            about = Provenance(recipe.model, plain(recipe), dict(read.files), steps, run_folder.commit())
+            heads: dict[str, Any] = dict(model.heads.items())
+            save_finetuned(output / folder, start.language_model, start.tokenizer, heads, reading, about, scores)
+
+        if is_finished(output):
+            return Finished(recipe.steps, None, rank() == 0)
+        done = steps_done(output)
+        choosing = Choosing(
+            Selection(output, done, config.patience) if rank() == 0 else None,
+            dev,
+            config.evaluate_every or steps_an_epoch,
+            steps_an_epoch,
+        )
+
+        def open_logbook(done: int) -> Logbook | Silent:
+            if rank():
+                return Silent()
+            logbook = Logbook(output, recipe.steps, done)
+            for each in (*opening_lines(config, read, records, features, encoder, device, done), *changed):
+                logbook.say(each)
+            return logbook
+
+        def ends_after(step: int, logbook: Logbook | Silent) -> bool:
+            if not choosing.is_due(step, recipe.steps):
+                return False
+            over = False
+            if choosing.selection:  # the other ranks wait
+                figures = dev_scores(model, formulation, dev, device, precision(recipe, device))
+                if choosing.selection.add(step, step / steps_an_epoch, main_score(figures), figures):
+                    save("best", step, flat(figures))
+                over = choosing.selection.is_over
+                logbook.say(dev_line(choosing.selection))
+            return agreed(over)
+
+        if config.compile:
+            for layer in encoder.layers:
+                layer.compile()
+        stopped_by = None
+        if not agreed(choosing.selection is not None and choosing.selection.is_over):
+            batches = batches_of(config, formulation, features, pin_memory=device.type == "cuda")
+            done, stopped_by = train(
+                model, formulation, batches.starting, config, size_of(encoder), device, open_logbook, ends_after
+            )
+        if stopped_by is None and rank() == 0:
+            publish(output, save, done, choosing.selection)
+        barrier()
+        return Finished(done, stopped_by, rank() == 0)
+
+
+# --- before the first step --------------------------------------------------------------------------------------------
+
+
+def check(config: FinetuneConfig) -> None:
+    """Raises `ConfigError` for what cannot work, before anything is read."""
+    recipe = config.recipe
+    if not config.train:
+        raise ConfigError("no data: name the task's files with --train FILE …")
+    run_folder.check_output(config.output)
+    kind = kind_of(recipe.task)
+    if isinstance(recipe.method, Que | TwoStage) and kind != "qa":
+        raise ConfigError(
+            f"recipe {recipe.name} is for questions, and {recipe.task} is none of them. Take plain_{kind} or one of "
+            "mPMR's recipes"
+        )
+    if kind_of(config.dev_task or recipe.task) != kind:
+        raise ConfigError(f"--dev-task {config.dev_task} is another kind of task than {recipe.task}")
+    if config.baseline and not isinstance(recipe.method, TwoStage):
+        raise ConfigError(f"--baseline is for two-stage training: recipe {recipe.name} has no use for it")
+    if config.patience and not config.dev:
+        raise ConfigError("--patience needs --dev FILE …: without, there is nothing to be patient with")
+    run_folder.check_numbers(recipe, {"batch_size": 1, "epochs": 0, "steps": 0, "examples": 0, "max_answer_tokens": 1})
+    run_folder.check_numbers(config, {"checkpoint_every": 1, "keep_checkpoints": 1, "evaluate_every": 0, "patience": 0})
+    if not recipe.steps and not recipe.epochs:
+        raise ConfigError("neither --steps nor --epochs: there is nothing to do")
+    if recipe.max_tokens < recipe.max_query_tokens + 16:
+        raise ConfigError(
+            f"queries of {recipe.max_query_tokens} tokens leave no room for a context in {recipe.max_tokens}. "
+            "Lower --max-query-tokens or raise --max-tokens"
+        )
+    if not 0 <= recipe.warmup_share <= 1:
+        raise ConfigError(f"--warmup-share: expected 0 to 1, found {recipe.warmup_share}")
+
+
+def kind_of(task: str) -> str:
+    from training.records import task_of
+
+    return task_of(task).kind
+
+
+def reading_of(recipe: FinetuneRecipe, labels: tuple[str, ...], positions: int) -> Reading:
+    """What the recipe says of reading. Raises `ConfigError` if the encoder cannot read so much at once."""
+    if recipe.max_tokens > positions:
+        raise ConfigError(
+            f"sequences of {recipe.max_tokens} tokens, but {recipe.model} has positions for {positions}. "
+            f"Lower --max-tokens"
+        )
+    return Reading(
+        method=recipe.method,
+        kind=TASKS[recipe.task].kind,
+        labels=labels,
+        max_tokens=recipe.max_tokens,
+        max_query_tokens=recipe.max_query_tokens,
+        stride=recipe.stride,
+        max_answer_tokens=recipe.max_answer_tokens,
+    )
+
+
+def starting_model(recipe: FinetuneRecipe, records: Sequence[Any]) -> tuple[Pretrained, str]:
+    """The model that training begins with; and the fingerprint of its weights."""
+    if recipe.model == "tiny":
+        torch.set_num_threads(1)  # more would gain nothing here, and wait for one another on a busy machine
+        texts = islice((text for record in records for text in texts_of(record)), MOST_TEXTS)
+        start = random_model(train_tokenizer(texts), recipe.seed)
+    else:
+        start = load_model(recipe.model, recipe.seed)
+    weights = fingerprint(start.language_model) if rank() == 0 else ""
+    if isinstance(recipe.method, Que):
+        add_que_token(start.language_model, start.tokenizer, recipe.seed)
+    return start, weights
+
+
+def texts_of(record: Any) -> tuple[str, ...]:
+    if isinstance(record, MrcExample):
+        return (record.query, record.context)
+    return (record.text,) if isinstance(record, TaggingExample) else (record.sentence1, record.sentence2)
+
+
+def dev_sets(config: FinetuneConfig) -> list[DevSet]:
+    """The dev files, each a set of its own."""
+    task, sets = config.dev_task or config.recipe.task, []
+    names = [path.name for path in config.dev]
+    for at, path in enumerate(config.dev):
+        read = read_records([path], task, config.dev_langs[at : at + 1], labelled=True)
+        name = path.name if names.count(path.name) == 1 else f"{path.parent.name}/{path.name}"
+        sets.append(DevSet(name, task, read.records))
+    return sets
+
+
+def first_stage(config: FinetuneConfig) -> tuple[FinetuneConfig, Finished]:
+    """The baseline of two-stage training: the same recipe with the plain loss, in a run of its own."""
+    output = Path(config.output)
+    if config.overwrite and rank() == 0:
+        run_folder.delete(output)
+    barrier()
+    config = replace(config, overwrite=False)
+    recipe = replace(config.recipe, name=f"{config.recipe.name}_baseline", method=Plain())
+    finished = finetune(replace(config, recipe=recipe, output=str(output / "baseline")))
+    return replace(config, baseline=str(output / "baseline" / "model")), finished
+
+
+def agreed(by_the_first: bool) -> bool:
+    """What the first rank says, on every rank; the others say False."""
+    return bool(all_reduce_sum(torch.tensor(float(by_the_first))).item())
+
+
+@dataclass(frozen=True)
+class Features:
+    """Features in memory, as the loader reads rows."""
+
+    of: Sequence[Any]
+
+    def __getitem__(self, row: int) -> Any:
+        return self.of[row]
+
+    def file_of(self, row: int) -> str:
+        return "the training files"
+
+
+@dataclass(frozen=True)
+class FeatureMaker:
+    """A batch maker for features that are made already."""
+
+    formulation: Formulation
+
+    def features(self, row: Any) -> Any:
+        return row
+
+    def batch(self, examples: Sequence[Any], keys: Sequence[tuple[int, int]]) -> Any:
+        return self.formulation.batch(examples)
+
+
+def batches_of(config: FinetuneConfig, formulation: Formulation, features: Sequence[Any], pin_memory: bool) -> Batches:
+    lengths = np.array([len(each.ids) for each in features], np.float32)
+    plan = Plan(np.zeros(len(features), np.int64), [1.0], lengths, config.recipe.batch_size, config.recipe.seed)
+    return Batches(
+        Features(features),
+        plan,
+        FeatureMaker(formulation),
+        rank=rank(),
+        world_size=world_size(),
+        most_tokens=config.micro_batch_tokens or None,
+        pin_memory=pin_memory,
+    )
+
+
+# --- which weights stay -----------------------------------------------------------------------------------------------
+
+
+class Choosing(NamedTuple):
+    """When to evaluate, on what."""
+
+    selection: Selection | None  # the first rank's
+    sets: Sequence[DevSet]
+    every: int
+    steps_an_epoch: int
+
+    def is_due(self, step: int, steps: int) -> bool:
+        return bool(self.sets) and (step % self.every == 0 or step == steps)
+
+
+def publish(output: Path, save: Any, steps: int, selection: Selection | None) -> None:
+    """The best weights as model/; the last ones beside them if they are others. The checkpoints, thrice the model's
+    size, go. May be repeated."""
+    if best := selection.best if selection else None:
+        if best["step"] != steps:
+            save("last", steps, flat(selection.rows[-1]["figures"]) if selection else {})
+        if (output / "best").is_dir():
+            shutil.rmtree(output / "model", ignore_errors=True)
+            (output / "best").rename(output / "model")
+    else:
+        save("model", steps, {})
+    shutil.rmtree(output / "checkpoints", ignore_errors=True)
+
+
+def is_finished(output: Path) -> bool:
+    return (output / "model").is_dir() and not (output / "checkpoints").exists()
+
+
+def steps_done(output: Path) -> int:
+    kept = checkpoint.checkpoints(output / "checkpoints")
+    return int(kept[-1].name.removeprefix("step-")) if kept else 0
+
+
+def flat(figures: Any) -> dict[str, float]:
+    """`{"dev-en": {"f1": 61.2}}` → `{"dev-en f1": 61.2}`"""
+    return {f"{name} {figure}": value for name, of in figures.items() for figure, value in of.items()}
+
+
+# --- what is told -----------------------------------------------------------------------------------------------------
+
+
+def run_of(config: FinetuneConfig, read: Records, weights: str, tokenizer: str) -> dict[str, Any]:
+    """What run.json holds; `weights` and `tokenizer` are the fingerprints of what training begins with."""
+    dev = read_records(config.dev, config.dev_task or config.recipe.task, config.dev_langs).files if config.dev else {}
+    candidates = str(Path(config.output) / "candidates")
+    return {
+        "recipe": plain(config.recipe),
+        "data": dict(read.files),
+        "model": {"weights": weights, "tokenizer": tokenizer},
+        "baseline": run_folder.fingerprint_of_dataset(candidates) if config.baseline else None,
+        "selection": {"files": dict(dev), "every": config.evaluate_every, "patience": config.patience},
+        "micro_batch_tokens": config.micro_batch_tokens,
+        "compile": config.compile,
+    }
+
+
+def plain(recipe: FinetuneRecipe) -> dict[str, Any]:
+    """The recipe as JSON's values, its method by name."""
+    names = {kind: name for name, kind in METHODS.items()}
+    values = asdict(recipe)
+    return values | {"method": {"name": names[type(recipe.method)], **values["method"]}}
+
+
+def opening_lines(
+    config: FinetuneConfig,
+    read: Records,
+    records: Sequence[Any],
+    features: Sequence[Any],
+    encoder: Encoder,
+    device: torch.device,
+    done: int,
+) -> list[str]:
+    recipe, where = config.recipe, torch.cuda.get_device_name(device) if device.type == "cuda" else "the CPU"
+    parameters = sum(each.numel() for each in encoder.parameters())
+    few_of = f" of {len(read.records):,}" if len(records) < len(read.records) else ""
+    parts = (
+        f"{'Going on' if done else 'Fine-tuning'} with {recipe.name} on {where}",
+        f" in {world_size()} processes" if world_size() > 1 else "",
+        f": an encoder of {len(encoder.layers)} layers and {parameters / 1e6:,.1f} million weights ({recipe.model}), ",
+        f"{len(records):,}{few_of} records in {len(features):,} sequences, {recipe.batch_size} a step, "
+        f"{recipe.steps:,} steps",
+        f"; {done:,} steps are done." if done else ".",
+    )
+    notes = Counter(note for each in features for note in each.notes)
+    told = [f"  {reason}: {number:,} records" for reason, number in (*read.flags.items(), *sorted(notes.items()))]
+    return ["".join(parts), *told]
+
+
+def dev_line(selection: Selection) -> str:
+    row, best = selection.rows[-1], selection.best
+    figures = "; ".join(
+        f"{name} " + ", ".join(f"{figure} {value:.2f}" for figure, value in of.items())
+        for name, of in row["figures"].items()
+    )
+    kept = "the best so far" if row["best"] else f"the best was {best['score']:.2f} at step {best['step']:,}"  # type: ignore[index]
+    return f"  dev after step {row['step']:,} (epoch {row['epoch']:.3g}): {figures}: {kept}"

@@ -1,0 +1,45 @@
+"""Which formulation a method has for a kind of task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from schemas.mrc import MrcExample
+from schemas.spans import CharSpan
+from training.data.tokens import TextEncoder
+from training.errors import ConfigError
+from training.finetune_recipes import METHODS, MethodSettings, Plain, Que, Reading, TwoStage, Unified
+from training.methods.formulation import Formulation
+from training.methods.pairs import PlainPairs
+from training.methods.questions import PlainQuestions, QueQuestions
+from training.methods.tags import PlainTags
+from training.methods.two_stage import TwoStageQuestions
+from training.methods.unified import UnifiedPairs, UnifiedQuestions, UnifiedTags
+
+FORMULATIONS: dict[tuple[type[MethodSettings], str], Callable[..., Formulation]] = {
+    (Plain, "qa"): PlainQuestions,
+    (Plain, "tagging"): PlainTags,
+    (Plain, "pairs"): PlainPairs,
+    (Que, "qa"): QueQuestions,
+    (Unified, "qa"): UnifiedQuestions,
+    (Unified, "tagging"): UnifiedTags,
+    (Unified, "pairs"): UnifiedPairs,
+    (TwoStage, "qa"): TwoStageQuestions,
+}
+
+
+def formulation_of(
+    reading: Reading, encoder: TextEncoder, candidates: Mapping[MrcExample, Sequence[CharSpan]] | None = None
+) -> Formulation:
+    """What reads the task. `candidates`: for two-stage training alone, as `TwoStageQuestions` has them.
+
+    Raises `ConfigError` where the method has nothing for this kind of task."""
+    made_by = FORMULATIONS.get((type(reading.method), reading.kind))
+    if made_by is None:
+        names = {method: name for name, method in METHODS.items()}
+        able = [names[method] for method, kind in FORMULATIONS if kind == reading.kind]
+        raise ConfigError(
+            f"method {names[type(reading.method)]} has nothing for {reading.kind}. Methods for it: {', '.join(able)}. "
+            "Take a recipe of one of those"
+        )
+    return made_by(reading, encoder) if candidates is None else made_by(reading, encoder, candidates=candidates)

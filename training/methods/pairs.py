@@ -1,0 +1,80 @@
+"""Sentence pairs with a label each: ordinary classification of the first token.
+
+Shapes: N pairs of a batch, C labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from schemas.mrc import PairExample
+from training.data.batches import Packed
+from training.data.task_batches import PairBatch, PairFeatures, pair_batch
+from training.data.tokens import TextEncoder
+from training.data.windows import pair_features
+from training.finetune_recipes import Reading
+from training.loop import Prepare
+from training.methods.reader import Reader, known_before, seeded
+from training.models.folder import Pretrained
+from training.models.heads import task_head
+from training.objectives import Loss
+from training.objectives.labels import UNLABELLED, label_loss, probabilities
+from training.predictions import Prediction
+
+
+@dataclass(frozen=True)
+class PlainPairs:
+    """The classifier that transformers has for the encoder's family."""
+
+    reading: Reading
+    encoder: TextEncoder
+
+    @property
+    def weights(self) -> dict[str, float]:
+        return {"pairs": 1.0}
+
+    def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
+        with seeded(seed):
+            head = task_head("pairs", start.language_model.config, self.reading.labels)
+        return known_before({"pairs": head}, start)
+
+    def features(self, records: Sequence[PairExample]) -> list[PairFeatures]:
+        return pair_features(records, self.encoder, self.reading)
+
+    def batch(self, features: Sequence[PairFeatures]) -> PairBatch:
+        return pair_batch(features)
+
+    def counts(self, batch: PairBatch) -> dict[str, int | Tensor]:
+        return {"pairs": (batch.labels_N != UNLABELLED).sum()}
+
+    def passes(self, batch: PairBatch) -> tuple[Packed, ...]:
+        return (batch.inputs,)
+
+    def first_pass(self, model: Reader, batches: Sequence[PairBatch], prepare: Prepare) -> Sequence[Any]:
+        return [None] * len(batches)
+
+    def losses(self, model: Reader, batch: PairBatch, known: Any) -> dict[str, Loss]:
+        return {"pairs": label_loss(self._logits(model, batch), batch.labels_N)}
+
+    def outputs(self, model: Reader, batch: PairBatch) -> list[np.ndarray]:
+        """Of each pair P(label), (C,)."""
+        return list(probabilities(self._logits(model, batch)).cpu().numpy())
+
+    def predictions(
+        self, records: Sequence[PairExample], features: Sequence[PairFeatures], outputs: Sequence[np.ndarray]
+    ) -> list[Prediction]:
+        """The most likely label, and every label's probability; no label for a pair without features."""
+        found = [Prediction(record.id, ()) for record in records]
+        for pair, p_C in zip(features, outputs, strict=True):
+            scores = dict(zip(self.reading.labels, p_C.tolist(), strict=True))
+            label = self.reading.labels[int(p_C.argmax())]
+            found[pair.record] = found[pair.record]._replace(label=label, scores=scores)
+        return found
+
+    def _logits(self, model: Reader, batch: PairBatch) -> Tensor:
+        return model.heads["pairs"](model.encoder(batch.inputs), batch.inputs.bounds_N1[:-1])

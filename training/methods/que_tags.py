@@ -1,0 +1,154 @@
+"""Entities by [QUE], to compare with a tag a word (decision 10): the pre-trained span head reads a query for each label.
+
+A label has any number of entities in a sentence, so every token is asked by itself whether one starts there, and whether
+one ends there; in pre-training and for questions, tokens compete (CLISM, equation 4).
+
+N windows, T tokens of a packed batch, L tokens of its longest window, P places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from schemas.mrc import TaggingExample
+from training.data.batches import Packed
+from training.data.task_batches import MrcBatch, MrcWindow, mrc_batch
+from training.data.tokens import TextEncoder
+from training.finetune_recipes import Que, Reading
+from training.loop import Prepare
+from training.methods.reader import Reader, known_before, seeded
+from training.methods.unified import label_windows, tag_predictions, word_edges
+from training.models.folder import Pretrained
+from training.models.heads import SpanHead
+from training.objectives import Loss
+from training.objectives.spans import own_rows
+from training.predictions import Prediction
+
+THRESHOLD = 0.5  # probability above which a token is an edge of an entity
+
+
+class Edges(NamedTuple):
+    """The likely edges of one window's entities: places within it, in order, and log P."""
+
+    start_P: np.ndarray
+    start_log_p_P: np.ndarray
+    end_P: np.ndarray  # the LAST token's
+    end_log_p_P: np.ndarray
+
+
+@dataclass(frozen=True)
+class QueTags:
+    """Each label's query ends in [QUE], whose scores of a token are the log-odds that an entity starts or ends there."""
+
+    reading: Reading
+    encoder: TextEncoder
+
+    @property
+    def weights(self) -> dict[str, float]:
+        return {"span": 1.0}
+
+    def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
+        assert isinstance(self.reading.method, Que)
+        with seeded(seed):
+            head = SpanHead(start.language_model.config.hidden_size, self.reading.method.deep_head)
+        return known_before({"span": head}, start)
+
+    def features(self, records: Sequence[TaggingExample]) -> list[MrcWindow]:
+        """As `label_windows`, each with [QUE] after its query."""
+        shorter = replace(self.reading, max_tokens=self.reading.max_tokens - 1)
+        return [_with_que(each, self.encoder.que_id) for each in label_windows(records, self.encoder, shorter)]
+
+    def batch(self, features: Sequence[MrcWindow]) -> MrcBatch:
+        return mrc_batch(features)
+
+    def counts(self, batch: MrcBatch) -> dict[str, int | Tensor]:
+        return {"span": 2 * batch.context_N2.diff().sum()}
+
+    def passes(self, batch: MrcBatch) -> tuple[Packed, ...]:
+        return (batch.inputs,)
+
+    def first_pass(self, model: Reader, batches: Sequence[MrcBatch], prepare: Prepare) -> Sequence[Any]:
+        return [None] * len(batches)
+
+    def losses(self, model: Reader, batch: MrcBatch, known: Any) -> dict[str, Loss]:
+        """Binary cross-entropy over the tokens of contexts, once for starts and once for ends."""
+        scores = self._scores(model, batch)
+        places = batch.answer_start_A, batch.answer_end_A
+        bounds_N1 = batch.inputs.bounds_N1.long()
+        total = torch.zeros((), device=bounds_N1.device)
+        for score_NL, place_A in zip(scores, places, strict=True):
+            labels_NL = torch.zeros_like(score_NL)
+            labels_NL[batch.sequence_A, place_A - bounds_N1[batch.sequence_A]] = 1
+            inside_NL = score_NL > -torch.inf
+            total = total + F.binary_cross_entropy_with_logits(
+                score_NL[inside_NL], labels_NL[inside_NL], reduction="sum"
+            )
+        return {"span": Loss(total, 2 * batch.context_N2.diff().sum(), {})}
+
+    def outputs(self, model: Reader, batch: MrcBatch) -> list[Edges]:
+        starts, ends = (_likely(score_NL) for score_NL in self._scores(model, batch))
+        return [Edges(*start, *end) for start, end in zip(starts, ends, strict=True)]
+
+    def predictions(
+        self, records: Sequence[TaggingExample], features: Sequence[MrcWindow], outputs: Sequence[Edges]
+    ) -> list[Prediction]:
+        """Each likely start with the nearest likely end, as far as spans do not overlap (`tag_predictions`)."""
+        longest = self.reading.max_answer_tokens
+        found = (_matched(window, edges, longest) for window, edges in zip(features, outputs, strict=True))
+        return tag_predictions(records, features, found, self.reading.labels)
+
+    def _scores(self, model: Reader, batch: MrcBatch) -> tuple[Tensor, Tensor]:
+        """start_NL, end_NL of each window's tokens; -inf beyond its context."""
+        start_NT, end_NT = model.heads["span"](model.encoder(batch.inputs), batch.que_N)
+        context_N2 = batch.context_N2 - batch.inputs.bounds_N1[:-1].unsqueeze(1)
+        start_NL, end_NL = own_rows(start_NT, batch.inputs), own_rows(end_NT, batch.inputs)
+        place_L = torch.arange(start_NL.shape[1], device=start_NL.device)
+        outside_NL = (place_L < context_N2[:, :1]) | (place_L >= context_N2[:, 1:])
+        return start_NL.masked_fill(outside_NL, -torch.inf), end_NL.masked_fill(outside_NL, -torch.inf)
+
+
+def _with_que(window: MrcWindow, que_id: int) -> MrcWindow:
+    at = window.query[1]
+    return window._replace(
+        ids=np.insert(window.ids, at, que_id),
+        que=at,
+        context=(window.context[0] + 1, window.context[1] + 1),
+        answers=tuple((first + 1, last + 1) for first, last in window.answers),
+    )
+
+
+def _likely(score_NL: Tensor) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Of each row the places with σ(score) > `THRESHOLD`, in order, and their log P; in the host's memory."""
+    likely_NL = score_NL.sigmoid() > THRESHOLD
+    row_P, place_P = (each.cpu().numpy() for each in likely_NL.nonzero(as_tuple=True))
+    log_p_P = F.logsigmoid(score_NL[likely_NL].double()).cpu().numpy()
+    edges = np.searchsorted(row_P, np.arange(len(score_NL) + 1))
+    return [(place_P[first:end], log_p_P[first:end]) for first, end in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def _matched(window: MrcWindow, edges: Edges, longest: int) -> Iterator[tuple[int, int, float]]:
+    """Start and end, in code points, and the log-odds of P(start) · P(end); both at words' edges."""
+    offset = window.context[0]
+    begins, stops = word_edges(window)
+    ends = [
+        (last - offset, log_p)
+        for last, log_p in zip(edges.end_P.tolist(), edges.end_log_p_P.tolist(), strict=True)
+        if stops[last - offset]
+    ]
+    for place, log_p in zip(edges.start_P.tolist(), edges.start_log_p_P.tolist(), strict=True):
+        first = place - offset
+        last, last_log_p = next((each for each in ends if each[0] >= first), (first + longest, 0.0))
+        if begins[first] and last - first < longest:
+            yield int(window.starts[first]), int(window.ends[last]), _log_odds(log_p + last_log_p)
+
+
+def _log_odds(log_p: float) -> float:
+    with np.errstate(divide="ignore"):
+        return float(log_p - np.log(-np.expm1(log_p)))

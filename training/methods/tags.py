@@ -1,0 +1,99 @@
+"""Entities and targets with a tag a word: ordinary token classification (CLISM, appendix C).
+
+Shapes: W words of a batch, C tags, D hidden size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from schemas.mrc import TaggingExample
+from training.data.batches import Packed
+from training.data.task_batches import TagBatch, TagWindow, tag_batch
+from training.data.tokens import TextEncoder
+from training.data.windows import tag_names, tag_windows
+from training.finetune_recipes import Reading
+from training.loop import Prepare
+from training.methods.reader import Reader, known_before, seeded
+from training.models.folder import Pretrained
+from training.models.heads import task_head
+from training.objectives import Loss
+from training.objectives.labels import UNLABELLED, label_loss, probabilities
+from training.predictions import Prediction, Span
+from training.tasks.tags import entities, tags_of
+
+
+@dataclass(frozen=True)
+class PlainTags:
+    """A word's tag is read from its first token."""
+
+    reading: Reading
+    encoder: TextEncoder
+
+    @property
+    def weights(self) -> dict[str, float]:
+        return {"tags": 1.0}
+
+    def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
+        config, tags = start.language_model.config, tag_names(self.reading.labels)
+        with seeded(seed):
+            return known_before({"tags": task_head("tags", config, tags)}, start)
+
+    def features(self, records: Sequence[TaggingExample]) -> list[TagWindow]:
+        return tag_windows(records, self.encoder, self.reading)
+
+    def batch(self, features: Sequence[TagWindow]) -> TagBatch:
+        return tag_batch(features)
+
+    def counts(self, batch: TagBatch) -> dict[str, int | Tensor]:
+        return {"tags": (batch.labels_W != UNLABELLED).sum()}
+
+    def passes(self, batch: TagBatch) -> tuple[Packed, ...]:
+        return (batch.inputs,)
+
+    def first_pass(self, model: Reader, batches: Sequence[TagBatch], prepare: Prepare) -> Sequence[Any]:
+        return [None] * len(batches)
+
+    def losses(self, model: Reader, batch: TagBatch, known: Any) -> dict[str, Loss]:
+        return {"tags": label_loss(self._logits(model, batch), batch.labels_W)}
+
+    def outputs(self, model: Reader, batch: TagBatch) -> list[np.ndarray]:
+        """Of each window P(tag) of its words, (words, C)."""
+        p_WC = probabilities(self._logits(model, batch)).cpu().numpy()
+        words_N = np.bincount(batch.sequence_W.cpu().numpy(), minlength=batch.inputs.sequences)
+        return np.split(p_WC, np.cumsum(words_N)[:-1]) if len(words_N) else []
+
+    def predictions(
+        self, records: Sequence[TaggingExample], features: Sequence[TagWindow], outputs: Sequence[np.ndarray]
+    ) -> list[Prediction]:
+        """The most likely tag of every word, read as CoNLL's scorer reads them, so that no `I-` is lost for want of a
+        `B-`, and written in IOB2. A word without a token is `O`.
+
+        An entity's score is the mean of its words' probabilities of the tags that were read.
+        """
+        names = tag_names(self.reading.labels)
+        tags = [["O"] * len(record.tokens) for record in records]
+        scores = [[0.0] * len(record.tokens) for record in records]
+        for window, p_WC in zip(features, outputs, strict=True):
+            for word, p_C in zip(window.words, p_WC, strict=True):
+                best = int(p_C.argmax())
+                tags[window.record][word], scores[window.record][word] = names[best], float(p_C[best])
+        return [_prediction(*each) for each in zip(records, tags, scores, strict=True)]
+
+    def _logits(self, model: Reader, batch: TagBatch) -> Tensor:
+        return model.heads["tags"](model.encoder(batch.inputs), batch.words_W)
+
+
+def _prediction(record: TaggingExample, tags: Sequence[str], scores: Sequence[float]) -> Prediction:
+    found = entities(tags)
+    spans = []
+    for start, end, label in found:
+        start_char, end_char = record.tokens[start].start, record.tokens[end - 1].end
+        score = sum(scores[start:end]) / (end - start)
+        spans.append(Span(start_char, end_char, record.text[start_char:end_char], score, label))
+    return Prediction(record.id, tuple(spans), tags=tags_of(found, len(tags)))

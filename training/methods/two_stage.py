@@ -1,0 +1,121 @@
+"""Two-stage training of questions: hard learning and answer-aware contrastive learning over a baseline's best answers.
+
+N windows, T tokens of a packed batch, L tokens of its longest window, D hidden size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from schemas.mrc import MrcExample
+from schemas.spans import CharSpan
+from training.data.task_batches import MrcBatch, MrcWindow
+from training.data.windows import with_candidates
+from training.finetune_recipes import TwoStage
+from training.loop import Prepare
+from training.methods.questions import BEST, PlainQuestions
+from training.methods.reader import Reader
+from training.models.folder import Pretrained
+from training.objectives import Loss
+from training.objectives.answer_contrast import (
+    Windows,
+    answer_contrast,
+    answered,
+    hard_negatives,
+    represented,
+    windows_of,
+)
+from training.objectives.cacr import cached_gradients, replayed_loss, shared_out
+from training.objectives.hard_learning import RankWeights, candidate_log_probs, hard_loss
+from training.objectives.spans import span_loss
+
+
+@dataclass(frozen=True)
+class TwoStageQuestions(PlainQuestions):
+    """The standard head, trained by (1 − α) · hard learning + α · contrast (two-stage, equation 9). It predicts as
+    `PlainQuestions` does: the weights of ranks are left behind.
+
+    `candidates` are the baseline's best answers to each record it trains on, best first (`training.candidates`).
+    Records it does not know, and all of them in prediction, have their true answer for Z.
+    """
+
+    best: int = field(default=BEST, kw_only=True)
+    candidates: Mapping[MrcExample, Sequence[CharSpan]] = field(default_factory=dict, repr=False)
+
+    @property
+    def method(self) -> TwoStage:
+        assert isinstance(self.reading.method, TwoStage)
+        return self.reading.method
+
+    @property
+    def weights(self) -> dict[str, float]:
+        weights = {"hard": 1 - self.method.alpha, "contrast": self.method.alpha}
+        return {name: weight for name, weight in weights.items() if weight}
+
+    def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
+        heads = super().heads(start, seed)
+        if self.method.hard == "weighted":
+            heads["ranks"] = RankWeights(self.method.candidates)
+        return heads
+
+    def features(self, records: Sequence[MrcExample]) -> list[MrcWindow]:
+        windows = super().features(records)
+        if self.method.hard == "none":
+            return windows
+        of_each = [self.candidates.get(each, ()) for each in records]
+        return with_candidates(windows, records, of_each, self.method.candidates)
+
+    def counts(self, batch: MrcBatch) -> dict[str, int | Tensor]:
+        counts: dict[str, int | Tensor] = {"hard": batch.inputs.sequences, "contrast": answered(batch).sum()}
+        return {name: counts[name] for name in self.weights}
+
+    def first_pass(self, model: Reader, batches: Sequence[MrcBatch], prepare: Prepare) -> Sequence[Any]:
+        """The contrast over all micro-batches, its gradients, and which hard negatives they are of: a question's
+        negatives are in the others, too."""
+        if len(batches) == 1 or "contrast" not in self.weights:
+            return [None] * len(batches)
+        representations, windows = [], []
+        for at, batch in enumerate(batches):
+            with torch.no_grad(), prepare(at):
+                hidden_TD = model.encoder(batch.inputs)
+                windows.append(self._windows(hidden_TD, *self.scores(model, hidden_TD, batch), batch))
+                representations.append(represented(hidden_TD, batch, windows[-1].hard_N2))
+        together = Windows(*(torch.cat(parts) for parts in zip(*windows, strict=True)))
+        objective = partial(answer_contrast, windows=together, temperature=self.method.temperature)
+        shares = shared_out(*cached_gradients(representations, objective))
+        return [(share, each.hard_N2) for share, each in zip(shares, windows, strict=True)]
+
+    def losses(self, model: Reader, batch: MrcBatch, known: Any) -> dict[str, Loss]:
+        hidden_TD = model.encoder(batch.inputs)
+        start_NL, end_NL = self.scores(model, hidden_TD, batch)
+        losses = {}
+        if "hard" in self.weights:
+            losses["hard"] = self._hard(model, start_NL, end_NL, batch)
+        if "contrast" in self.weights and known:
+            share, hard_N2 = known
+            losses["contrast"] = replayed_loss(represented(hidden_TD, batch, hard_N2), *share)
+        elif "contrast" in self.weights:
+            windows = self._windows(hidden_TD, start_NL, end_NL, batch)
+            representations = represented(hidden_TD, batch, windows.hard_N2)
+            losses["contrast"] = answer_contrast(*representations, windows, self.method.temperature)
+        return losses
+
+    def _hard(self, model: Reader, start_NL: Tensor, end_NL: Tensor, batch: MrcBatch) -> Loss:
+        """With the figures of the plain loss, so that runs can be compared."""
+        plain = span_loss(start_NL, end_NL, batch.gold_start_N, batch.gold_end_N, batch.inputs)
+        if self.method.hard == "none":
+            return plain
+        ranks = model.heads["ranks"] if self.method.hard == "weighted" else None
+        log_NK = candidate_log_probs(start_NL, end_NL, batch)
+        return hard_loss(log_NK, self.method.hard, ranks)._replace(figures=plain.figures)
+
+    def _windows(self, hidden_TD: Tensor, start_NL: Tensor, end_NL: Tensor, batch: MrcBatch) -> Windows:
+        most, longest = self.method.contrast_candidates, self.reading.max_answer_tokens
+        hard_N2 = hard_negatives(hidden_TD, start_NL, end_NL, batch, most, longest)
+        return windows_of(batch, self.reading.max_query_tokens, hard_N2)

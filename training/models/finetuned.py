@@ -1,0 +1,252 @@
+"""Fine-tuned models as folders. One with a standard head (the methods plain and two_stage) is what transformers loads
+as `AutoModelForQuestionAnswering`, `…TokenClassification` or `…SequenceClassification`; one of the other methods is a
+masked language model with a head beside it. polyspan.json says how either is to be read.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+
+from training.data.windows import tag_names
+from training.errors import ConfigError, InputError
+from training.finetune_recipes import METHODS, Plain, Que, Reading, Unified
+from training.models.encoder import FAMILIES
+from training.models.folder import (
+    RESTORE,
+    TASK_MODELS,
+    Provenance,
+    check_model_files,
+    load_heads,
+    load_language_model,
+    load_tokenizer_of,
+    load_weights,
+    local_folder,
+    read_about,
+    read_json,
+    task_suffix,
+    write_model,
+)
+from training.models.heads import HEADS, TASK_HEADS, Head, name_in_model, task_head
+
+Kind = Literal["qa", "tagging", "pairs"]
+# kind of task → its standard head, and how the architecture of a model with that head ends.
+_STANDARD: dict[Kind, tuple[str, str]] = {
+    "qa": ("qa", "ForQuestionAnswering"),
+    "tagging": ("tags", "ForTokenClassification"),
+    "pairs": ("pairs", "ForSequenceClassification"),
+}
+_KINDS: dict[str, Kind] = {suffix: kind for kind, (_, suffix) in _STANDARD.items()}
+
+_log = logging.getLogger(__name__)
+
+
+class Finetuned(NamedTuple):
+    """What `load_finetuned` finds. `language_model.base_model` is the encoder."""
+
+    language_model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    heads: dict[str, Head]
+    reading: Reading
+    provenance: Provenance | None  # None in a folder that is not ours
+
+
+def save_finetuned(
+    folder: str | Path,
+    language_model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    heads: Mapping[str, Head],
+    reading: Reading,
+    provenance: Provenance,
+    scores: Mapping[str, float],
+) -> None:
+    """Writes the folder, whole or not at all. The same model and provenance give the same bytes.
+
+    `language_model` is the one that training started from, its `base_model` now trained; of `heads` the one that
+    prediction needs is written, others served training alone. A folder that polyspan has written is replaced; any other
+    that stands there is left alone, and `ConfigError` raised.
+    """
+    name = _head_name(reading)
+    expected, head = (HEADS | TASK_HEADS)[name], heads.get(name)
+    if head is None or type(head) is not expected:
+        found = ", ".join(f"{name} ({type(head).__name__})" for name, head in heads.items()) or "none"
+        raise ConfigError(f"{folder}: expected a head {name} ({expected.__name__}) to save, found {found}")
+    model: PreTrainedModel = language_model
+    if name in TASK_HEADS:
+        model = _with_head(language_model, head, reading)
+        tokenizer = _without_token_types(tokenizer)
+    write_model(folder, model, tokenizer, {name: head}, provenance, _to_json(reading), scores)
+
+
+def load_finetuned(folder_or_name: str | Path) -> Finetuned:
+    """A fine-tuned model, in fp32: ours, or one of transformers' three kinds, of the XLM-R family.
+
+    Raises `InputError` as `load_model` does, and if the model was not fine-tuned, or lacks its head.
+    """
+    folder = local_folder(folder_or_name)
+    check_model_files(folder)
+    about = read_about(folder)
+    if about is None:
+        return _load_foreign(folder)
+    if about.reading is None:
+        raise InputError(f"{folder}: this model was pre-trained, but not fine-tuned. {_finetune(folder)}")
+    reading = _from_json(about.reading, folder)
+    name = _head_name(reading)
+    heads = load_heads(folder, about.heads)
+    if name not in heads:
+        found = ", ".join(heads) or "none"
+        raise InputError(f"{folder}: expected a head {name} in polyspan.json, found {found}. {RESTORE}")
+    if name in TASK_HEADS:
+        model = _load_task_model(folder, reading.kind)
+        if heads[name].settings != task_head(name, model.config, _classes(reading)).settings:
+            raise InputError(f"{folder}: polyspan.json and config.json disagree on labels or sizes. {RESTORE}")
+    else:
+        model = load_language_model(folder, seed=0)
+    return Finetuned(model, load_tokenizer_of(folder, model), heads, reading, about.provenance)
+
+
+def _head_name(reading: Reading) -> str:
+    if isinstance(reading.method, Que):
+        return "span"
+    return "wae" if isinstance(reading.method, Unified) else _STANDARD[reading.kind][0]
+
+
+def _classes(reading: Reading) -> tuple[str, ...]:
+    """What the standard head chooses among."""
+    return {"qa": (), "tagging": tag_names(reading.labels), "pairs": reading.labels}[reading.kind]
+
+
+def _with_head(language_model: PreTrainedModel, head: Head, reading: Reading) -> PreTrainedModel:
+    """Encoder and head as one of transformers' models, which shares their weights. Only to be saved: the weights that
+    it did not get, and needs for nothing but running, are missing."""
+    config = copy.deepcopy(language_model.config)
+    if reading.kind == "qa":
+        config.num_labels = 2
+    else:
+        config.id2label = dict(enumerate(_classes(reading)))
+        config.label2id = {name: number for number, name in config.id2label.items()}
+    config.problem_type = "single_label_classification" if reading.kind == "pairs" else None
+    with torch.device("meta"):
+        model: PreTrainedModel = TASK_MODELS[_STANDARD[reading.kind][1]].from_config(config)
+    encoder = language_model.base_model.state_dict().items()
+    # BERT's pooler is the head's to bring.
+    weights = {f"{model.base_model_prefix}.{key}": value for key, value in encoder if not key.startswith("pooler.")}
+    weights |= {name_in_model(key): value for key, value in head.state_dict().items()}
+    model.load_state_dict(weights, assign=True)
+    return model
+
+
+def _without_token_types(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """BERT's would give second texts type 1, but `Encoder` reads, and trains, everything as type 0."""
+    tokenizer = copy.copy(tokenizer)
+    tokenizer.model_input_names = [name for name in tokenizer.model_input_names if name != "token_type_ids"]
+    # transformers writes the attributes that `init_kwargs` names.
+    tokenizer.init_kwargs = {**tokenizer.init_kwargs, "model_input_names": tokenizer.model_input_names}
+    return tokenizer
+
+
+def _load_task_model(folder: Path, kind: Kind) -> PreTrainedModel:
+    model, missing = load_weights(folder, TASK_MODELS[_STANDARD[kind][1]])
+    if missing:
+        raise InputError(
+            f"{folder}: the weights lack {len(missing)} tensors of a {type(model).__name__}, such as {missing[0]}. "
+            f"{_finetune(folder)}"
+        )
+    return model
+
+
+def _load_foreign(folder: Path) -> Finetuned:
+    """A model of transformers' three kinds, read as the method plain reads."""
+    config = read_json(folder / "config.json")
+    suffix = task_suffix(config)
+    if suffix is None:
+        found = ", ".join(map(str, config.get("architectures") or ["none"]))
+        raise InputError(
+            f"{folder}: no fine-tuned model. Expected polyspan.json or an architecture …{', …'.join(TASK_MODELS)}; "
+            f"found {found}. {_finetune(folder)}"
+        )
+    model = _load_task_model(folder, _KINDS[suffix])
+    tokenizer = load_tokenizer_of(folder, model)
+    reading = _foreign_reading(folder, model.config, _KINDS[suffix])
+    if reading.kind != "tagging" and "token_type_ids" in tokenizer.model_input_names:
+        _log.warning("%s: was trained with token types; polyspan reads both texts as type 0: expect less of it", folder)
+    name = _head_name(reading)
+    head = task_head(name, model.config, _classes(reading))
+    weights = model.state_dict()
+    own = {key: weights[name_in_model(key)] for key in head.state_dict()}
+    if reading.kind == "tagging":
+        own = {key: _in_order(value, _class_names(model.config), _classes(reading)) for key, value in own.items()}
+    head.load_state_dict(own)
+    return Finetuned(model, tokenizer, {name: head}, reading, None)
+
+
+def _in_order(rows: Tensor, found: tuple[str, ...], wanted: tuple[str, ...]) -> Tensor:
+    """A classifier's weights or biases in another order. A tag that it does not know is never chosen."""
+    never = torch.zeros_like(rows[0]) if rows.dim() == 2 else torch.tensor(-math.inf)
+    return torch.stack([rows[found.index(name)] if name in found else never for name in wanted])
+
+
+def _class_names(config: PreTrainedConfig) -> tuple[str, ...]:
+    names: Mapping[Any, Any] = config.id2label or {}
+    return tuple(str(names[number]) for number in sorted(names))
+
+
+def _foreign_reading(folder: Path, config: PreTrainedConfig, kind: Kind) -> Reading:
+    names = _class_names(config)
+    if kind == "qa":
+        labels: tuple[str, ...] = ()
+    elif kind == "tagging":
+        labels = _entity_labels(names, folder)
+    elif len(names) > 1 and config.problem_type in (None, "single_label_classification"):
+        labels = names
+    else:
+        raise InputError(
+            f"{folder}: expected a classifier of one label among several, found {config.problem_type} among "
+            f"{', '.join(names)}. {_finetune(folder)}"
+        )
+    taken = config.pad_token_id + 1 if FAMILIES[config.model_type] else 0
+    most = min(Reading.max_tokens, config.max_position_embeddings - taken)
+    return Reading(Plain(), kind, labels, max_tokens=most)
+
+
+def _entity_labels(tags: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+    """The types of IOB1 or IOB2 tags, in order of appearance."""
+    others = [tag for tag in tags if tag != "O"]
+    if "O" not in tags or not others or not all(tag[:2] in ("B-", "I-") and tag[2:] for tag in others):
+        raise InputError(
+            f"{folder}: expected tags O, B-… and I-… in config.json's id2label, found {', '.join(tags)}. "
+            f"{_finetune(folder)}"
+        )
+    return tuple(dict.fromkeys(tag[2:] for tag in others))
+
+
+def _finetune(folder: Path) -> str:
+    return f"Fine-tune it first: polyspan-train finetune … --model {folder}"
+
+
+def _to_json(reading: Reading) -> dict[str, Any]:
+    method = next(name for name, kind in METHODS.items() if type(reading.method) is kind)
+    return {**asdict(reading), "method": {"name": method, **asdict(reading.method)}, "labels": list(reading.labels)}
+
+
+def _from_json(values: Mapping[str, Any], folder: Path) -> Reading:
+    try:
+        settings = dict(values["method"])
+        method = METHODS[settings.pop("name")](**settings)
+        reading = Reading(**{**values, "method": method, "labels": tuple(values["labels"])})
+        _STANDARD[reading.kind]
+    except (TypeError, KeyError, ValueError) as error:
+        raise InputError(
+            f"{folder / 'polyspan.json'}: its reading is not as it was written ({type(error).__name__}: {error}). "
+            f"{RESTORE}"
+        ) from None
+    return reading

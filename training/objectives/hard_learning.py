@@ -1,0 +1,75 @@
+"""Hard learning: a question's answer is looked for among the best answers of a baseline (two-stage, Hard-Learning
+Algorithm; decision 24).
+
+N windows, K candidates of each (Z, by the baseline's rank, with the true answer among them), T tokens of the packed
+batch, L tokens of its longest window. A window without an answer has one candidate, its [CLS], and so the plain loss.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from training.data.task_batches import MrcBatch
+from training.objectives import Loss, at_least_fp32
+
+Hard = Literal["weighted", "mml", "hard_em"]
+
+
+class RankWeights(nn.Module):
+    """w of equation 5: a softmax, over a window's own candidates, of one learnable number for each rank. Trained, and
+    not needed for prediction.
+
+    They begin at 1/2, 1/4, 1/8 …: a baseline's first answer to a question it was trained on is mostly the true one, and
+    equal weights would ask for twenty answers of the same probability. Minimising over w moves weight to the ranks that
+    are easiest, so mostly to the first; nothing in the loss makes the true answer's own rank weigh more. At an
+    encoder's learning rate the numbers move by a few tenths in a whole training, so w stays close to its beginning.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.settings: dict[str, Any] = {"size": size}
+        self.rank = nn.Parameter(-math.log(2) * torch.arange(size, dtype=torch.float32))
+
+    def forward(self, own_NK: Tensor) -> Tensor:
+        """w_NK, 0 beyond a window's own candidates. Every window has at least one."""
+        return self.rank[: own_NK.shape[1]].masked_fill(~own_NK, -torch.inf).softmax(dim=1)
+
+
+def candidate_log_probs(start_NL: Tensor, end_NL: Tensor, batch: MrcBatch) -> Tensor:
+    """log P(z) = log P(start) + log P(end) of each candidate, −inf beyond a window's own: log_NK, at least fp32.
+
+    The probabilities are softmaxes over the whole window (equation 2), of scores that are −inf beyond it.
+    """
+    own_NK = batch.candidate_start_NK >= 0
+    first_N1 = batch.inputs.bounds_N1[:-1].long().unsqueeze(1)
+
+    def one_end(scores_NL: Tensor, place_NK: Tensor) -> Tensor:
+        return at_least_fp32(scores_NL).log_softmax(dim=1).gather(1, (place_NK - first_N1).clamp(min=0))
+
+    log_NK = one_end(start_NL, batch.candidate_start_NK) + one_end(end_NL, batch.candidate_end_NK)
+    return log_NK.masked_fill(~own_NK, -torch.inf)
+
+
+def hard_loss(log_NK: Tensor, kind: Hard, ranks: nn.Module | None = None) -> Loss:
+    """Summed over windows, of which there are N, its count. `ranks` are for the weighted loss alone.
+
+    weighted: −Σ_l w_l log P(z_l) (equation 5, without the sum inside the logarithm, which has no l);
+    mml: −log Σ_l P(z_l) (equation 4); hard_em: −log max_l P(z_l) (Min et al. 2019).
+    """
+    with torch.autocast(log_NK.device.type, enabled=False):
+        if not len(log_NK):  # no window, so no candidate to take the largest of
+            total = log_NK.sum()
+        elif kind == "mml":
+            total = -log_NK.logsumexp(dim=1).sum()
+        elif kind == "hard_em":
+            total = -log_NK.amax(dim=1).sum()
+        elif ranks is None:
+            raise ValueError("the weighted loss needs the weights of ranks")
+        else:
+            own_NK = log_NK > -torch.inf
+            total = -(ranks(own_NK) * log_NK.masked_fill(~own_NK, 0)).sum()
+    return Loss(total, torch.full((), len(log_NK), dtype=torch.int64, device=log_NK.device), {})

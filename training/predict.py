@@ -1,0 +1,182 @@
+"""`polyspan-train predict`: texts as JSON lines → what a fine-tuned model says of them, a line for each line.
+
+lines → requests, or what is wrong with them → records → predictions → answers
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from training.errors import ConfigError, InputError
+from training.inference import Predictor, Progress, device_of, load_predictor, model_in, precision_of
+from training.inference import predict as predicted
+from training.inference_config import PredictConfig
+from training.methods.questions import BEST
+from training.methods.rationales import with_rationales
+from training.methods.unified import UnifiedPairs
+from training.predict_lines import Refused, Request, request
+from training.predictions import Prediction, Span
+from training.tasks.catalog import TASKS
+
+EXAMPLES = {
+    "qa": '{"query": "Who won?", "context": "The Broncos won."}',
+    "tagging": '{"text": "Anna lives in Hanoi."}',
+    "pairs": '{"sentence1": "Anna lives in Hanoi.", "sentence2": "Anna lives in Vietnam."}',
+}
+
+
+def run(config: PredictConfig) -> int:
+    """The exit code: 1 if a line could not be read. Raises `ConfigError` or `InputError` before anything is read."""
+    check(config)
+    predictor = load_predictor(model_in(config.model), device_of(config.computing))
+    refuse_unfit(config, predictor)
+    interactive = config.interactive or (config.input == "-" and sys.stdin.isatty())
+    size = 1 if interactive else config.batch_size
+    if config.input == "-" and sys.stdin.isatty():
+        print(f"One object a line, such as {EXAMPLES[predictor.reading.kind]}; Ctrl-D ends it.", file=sys.stderr)
+    done = bad = 0
+    with _input(config.input) as lines, _output(config.output) as put, _progress(not interactive) as progress:
+        asked = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+        while some := list(islice(asked, size)):
+            requests = [request(predictor.reading.kind, trained_on(predictor), *each) for each in some]
+            put("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in answers(config, predictor, requests)))
+            done += len(requests)
+            bad += sum(isinstance(each, Refused) for each in requests)
+            progress(done)
+    if bad:
+        print(f'polyspan-train: {bad:,} of {done:,} lines could not be read: see their "error"', file=sys.stderr)
+    return 1 if bad else 0
+
+
+def check(config: PredictConfig) -> None:
+    """Raises `ConfigError` or `InputError` for what cannot work, before the model is read."""
+    for name, value, most in (
+        ("best", config.best, BEST),
+        ("batch-size", config.batch_size, None),
+        ("batch-tokens", config.computing.batch_tokens, None),
+    ):
+        if value < 1 or (most and value > most):
+            raise ConfigError(f"--{name}: expected 1 {f'to {most}' if most else 'or more'}, found {value}")
+    if config.input != "-" and not Path(config.input).is_file():
+        raise InputError(f"{config.input}: no such file. Expected JSON lines, or - for standard input")
+    if config.output != "-" and (Path(config.output).is_dir() or not Path(config.output).resolve().parent.is_dir()):
+        raise ConfigError(f"--output {config.output}: expected a file in a folder that exists, or -")
+
+
+def refuse_unfit(config: PredictConfig, predictor: Predictor) -> None:
+    if config.rationales and not isinstance(predictor.formulation, UnifiedPairs):
+        raise ConfigError(
+            f"--rationales: {config.model} cannot give any. Expected a model for pairs of the unified method, such as "
+            "recipe mpmr_xnli trains"
+        )
+
+
+def trained_on(predictor: Predictor) -> str:
+    """What the model was trained on: the unified method asks XNLI's pairs otherwise than PAWS-X's."""
+    if predictor.provenance and "task" in predictor.provenance.recipe:
+        return str(predictor.provenance.recipe["task"])
+    labels = set(predictor.reading.labels)
+    return next((name for name, task in TASKS.items() if task.kind == "pairs" and set(task.labels) == labels), "")
+
+
+# --- from records to answers ------------------------------------------------------------------------------------------
+
+
+def answers(config: PredictConfig, predictor: Predictor, requests: Sequence[Request | Refused]) -> Iterator[Any]:
+    """An object for each request, in their order."""
+    records = [each.record for each in requests if isinstance(each, Request)]
+    predictions = iter(predictions_of(config, predictor, records))
+    for each in requests:
+        if isinstance(each, Refused):
+            yield {"id": each.id, "error": each.error}
+        else:
+            yield {"id": each.id, **_ANSWERS[predictor.reading.kind](config, each, next(predictions))}
+
+
+def predictions_of(config: PredictConfig, predictor: Predictor, records: Sequence[Any]) -> list[Prediction]:
+    def ask(formulation: Any, asked: Sequence[Any]) -> list[Prediction]:
+        precision = precision_of(config.computing, predictor.device)
+        return predicted(
+            predictor.model, formulation, asked, predictor.device, precision, config.computing.batch_tokens
+        )
+
+    found = ask(predictor.formulation, records)
+    if config.rationales and isinstance(predictor.formulation, UnifiedPairs):
+        return with_rationales(predictor.formulation, records, found, ask, config.best)
+    return found
+
+
+def _answered(config: PredictConfig, of: Request, prediction: Prediction) -> dict[str, Any]:
+    none = {name: prediction.scores[name] for name in ("no_answer",) if name in prediction.scores}
+    return {"answers": [_span(each) for each in prediction.spans[: config.best]], **none}
+
+
+def _tagged(config: PredictConfig, of: Request, prediction: Prediction) -> dict[str, Any]:
+    entities = [_span(each, label=each.label) for each in prediction.spans]
+    return {"entities": entities, **({"tags": list(prediction.tags)} if of.with_tags else {})}
+
+
+def _labelled(config: PredictConfig, of: Request, prediction: Prediction) -> dict[str, Any]:
+    values: dict[str, Any] = {"label": prediction.label, "scores": dict(prediction.scores)}
+    if config.rationales:
+        values["rationales"] = [_span(each, sentence=each.label) for each in prediction.spans]
+    return values
+
+
+_ANSWERS = {"qa": _answered, "tagging": _tagged, "pairs": _labelled}
+
+
+def _span(span: Span, **more: Any) -> dict[str, Any]:
+    return {"text": span.text, "start_char": span.start_char, "end_char": span.end_char, **more, "score": span.score}
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _input(name: str) -> Iterator[BinaryIO]:
+    if name == "-":
+        yield sys.stdin.buffer
+    else:
+        with Path(name).open("rb") as lines:
+            yield lines
+
+
+@contextmanager
+def _output(name: str) -> Iterator[Callable[[str], None]]:
+    """What writes text. A file takes its name when it is whole; standard output is flushed at once."""
+    if name == "-":
+
+        def put(text: str) -> None:
+            sys.stdout.buffer.write(text.encode())
+            sys.stdout.buffer.flush()
+
+        yield put
+        return
+    final = Path(name)
+    beside = final.with_name(f".{final.name}.unfinished")
+    try:
+        with beside.open("w", encoding="utf-8", newline="\n") as file:
+
+            def write(text: str) -> None:
+                file.write(text)
+
+            yield write
+        beside.replace(final)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _progress(shown: bool) -> Iterator[Callable[[int], None]]:
+    if shown:
+        with Progress("lines") as progress:
+            yield progress
+    else:
+        yield lambda done: None

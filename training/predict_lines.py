@@ -1,0 +1,171 @@
+"""A line of JSON → a record to predict, or what is wrong with it.
+
+{"id"?, "query" or "question", "context"}, {"id"?, "text", "tokens"?} or {"id"?, "sentence1", "sentence2"}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from schemas.mrc import MrcExample, PairExample, TaggingExample
+from schemas.spans import CharSpan
+from training.tasks.columns import joined, located
+
+JOINERS = "\u00ad\u200c\u200d"  # soft hyphen, zero-width non-joiner and joiner: inside of words and emoji
+# Letters of scripts that are written without blanks: Thai, Lao, Burmese, Khmer, Kana, Han.
+ALONE = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
+                   "\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff]")  # fmt: skip
+
+
+class Request(NamedTuple):
+    """A line that can be answered."""
+
+    id: str | int
+    record: Any
+    with_tags: bool = False
+
+
+class Refused(NamedTuple):
+    """A line that cannot."""
+
+    id: str | int
+    error: str
+
+
+class BadLine(ValueError):
+    """What was expected and found in a line."""
+
+
+def request(kind: str, task: str, number: int, line: bytes) -> Request | Refused:
+    """Line `number`, from 1."""
+    id_: str | int = number
+    try:
+        values = _object(line)
+        id_ = _id(values, number)
+        return _REQUESTS[kind](id_, f"line {number}", task, values)
+    except BadLine as error:
+        return Refused(id_, f"line {number}: {error}")
+
+
+def _question(id_: str | int, name: str, task: str, values: dict[str, Any]) -> Request:
+    if "query" in values and "question" in values:
+        raise BadLine("expected 'query' or 'question', found both")
+    query = unicodedata.normalize("NFC", _text(values, "question" if "question" in values else "query"))
+    context = _text(values, "context")
+    return Request(id_, MrcExample(name, "", query, context, (), (), False, task, label=None))
+
+
+def _sentence(id_: str | int, name: str, task: str, values: dict[str, Any]) -> Request:
+    tokens = values.get("tokens")
+    if tokens is None:
+        text = _text(values, "text")
+        return Request(id_, TaggingExample(name, "", text, words_of(text), (), task))
+    if not isinstance(tokens, list):
+        raise BadLine(f"expected 'tokens', a list; found {_kind(tokens)}")
+    if all(isinstance(each, str) for each in tokens) and (tokens or "text" not in values):
+        words = [_unicode("tokens", each) for each in tokens]
+        text, found = (_text(values, "text"), None) if "text" in values else joined(words)
+        spans = located(words, text) if found is None else found
+        if spans is None:
+            raise BadLine("expected 'tokens' that follow one another in 'text' with nothing but blanks between")
+        return Request(id_, TaggingExample(name, "", text, spans, (), task), with_tags=True)
+    text = _text(values, "text")
+    return Request(id_, TaggingExample(name, "", text, _spans(tokens, text), (), task), with_tags=True)
+
+
+def _pair(id_: str | int, name: str, task: str, values: dict[str, Any]) -> Request:
+    first, second = _text(values, "sentence1"), _text(values, "sentence2")
+    return Request(id_, PairExample(name, "", first, second, None, task))
+
+
+_REQUESTS: dict[str, Callable[..., Request]] = {"qa": _question, "tagging": _sentence, "pairs": _pair}
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        values = json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise BadLine(f"expected UTF-8, found byte 0x{line[error.start]:02x}") from None
+    except (ValueError, RecursionError) as error:
+        where = f" ({error.msg}, column {error.colno})" if isinstance(error, json.JSONDecodeError) else ""
+        raise BadLine(f"expected a JSON object, found what is not JSON{where}") from None
+    if not isinstance(values, dict):
+        raise BadLine(f"expected a JSON object, found {_kind(values)}")
+    return values
+
+
+def _id(values: dict[str, Any], number: int) -> str | int:
+    id_ = values.get("id")
+    if id_ is None:
+        return number
+    if isinstance(id_, str):
+        return _unicode("id", id_)
+    if isinstance(id_, bool) or not isinstance(id_, int):
+        raise BadLine(f"expected 'id', a string or a whole number; found {_kind(id_)}")
+    return id_
+
+
+def _text(values: dict[str, Any], name: str) -> str:
+    if name not in values:
+        found = ", ".join(repr(key) for key in values)
+        raise BadLine(f"expected {name!r}, a string; found {f'only {found}' if found else 'nothing'}")
+    if not isinstance(values[name], str):
+        raise BadLine(f"expected {name!r}, a string; found {_kind(values[name])}")
+    return _unicode(name, values[name])
+
+
+def _unicode(name: str, text: str) -> str:
+    """JSON can spell halves of surrogate pairs, which are no characters: no tokenizer takes them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise BadLine(
+            f"expected {name!r}, a text; found half a surrogate pair, \\u{ord(text[error.start]):x}"
+        ) from None
+    return text
+
+
+def _spans(tokens: Sequence[Any], text: str) -> tuple[CharSpan, ...]:
+    spans, end = [], 0
+    for each in tokens:
+        if not isinstance(each, list) or len(each) != 2 or any(type(place) is not int for place in each):
+            raise BadLine(f"expected 'tokens', all of them words or all [start, end] pairs; found {each!r}")
+        if not end <= each[0] <= each[1] <= len(text):
+            raise BadLine(f"expected 'tokens' in order and within 'text' of {len(text)} characters; found {each}")
+        end = each[1]
+        spans.append(CharSpan(*each))
+    return tuple(spans)
+
+
+def _kind(value: Any) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
+    return names.get(type(value), "a number")
+
+
+def words_of(text: str) -> tuple[CharSpan, ...]:
+    """Words of a text that comes without: runs of letters, digits and underscores with the marks on them; every other
+    character alone, and so are letters of scripts without blanks. Marks and joiners stay with what they follow, so that
+    no emoji and no syllable is cut; other invisible characters part words, as blanks do."""
+    spans: list[CharSpan] = []
+    grows = False  # whether a letter that follows belongs to the last word
+    for at, char in enumerate(text):
+        category = unicodedata.category(char)
+        adjoins = bool(spans) and spans[-1].end == at
+        if adjoins and (category[0] == "M" or char in JOINERS or text[at - 1] == "\u200d"):
+            spans[-1] = CharSpan(spans[-1].start, at + 1)
+        elif category[0] == "Z" or category in ("Cc", "Cf"):
+            grows = False
+        elif (category[0] in "LMN" or category == "Pc") and not ALONE.match(char):
+            if grows and adjoins:
+                spans[-1] = CharSpan(spans[-1].start, at + 1)
+            else:
+                spans.append(CharSpan(at, at + 1))
+            grows = True
+        else:
+            spans.append(CharSpan(at, at + 1))
+            grows = False
+    return tuple(spans)

@@ -1,0 +1,289 @@
+"""`polyspan-train report`: runs side by side, as a table in the terminal and as a page with pictures."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import tyro
+
+from training import plots
+from training.errors import ConfigError
+from training.metrics.reports import TITLES
+from training.metrics.tables import Table, latex, markdown, text
+from training.past_runs import Results, Run, in_order, main_figures, mean_and_sd, read_runs, write
+from training.plots import Bar, mean_sd
+from training.report_page import Section, page
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+INTERVALS = "Lines: the confidence interval of a single run, a standard deviation to both sides of a mean."
+DRAWS = ("seed", "sample")  # settings that make another try of the same
+
+
+@dataclass(frozen=True)
+class ReportConfig:
+    """Which runs to set side by side, and how."""
+
+    runs: tyro.conf.Positional[tuple[Path, ...]]
+    """Folders that finetune or few-shot wrote, or folders of such folders."""
+    output: Path | None = None
+    """A folder for report.html, a page with curves and bars beside the tables, that needs no network."""
+    format: Literal["text", "markdown", "latex", "json"] = "text"
+    """Of what is printed. JSON has every figure, unrounded."""
+    by: tuple[str, ...] = ()
+    """Settings by which runs are put together, such as model, method, examples: those that agree in them are one row,
+    mean and standard deviation. Else runs that differ in nothing but seed and sample are."""
+
+
+class Group(NamedTuple):
+    """Runs that make one row."""
+
+    name: str
+    runs: list[Run]
+
+    def values(self, task: str, row: str, figure: str) -> list[float]:
+        found = [run.results[task].in_papers.get(row, {}) for run in self.runs if task in run.results]
+        return [figures[figure].value for figures in found if figure in figures]
+
+    def bar(self, task: str, row: str, figure: str) -> Bar | None:
+        """The mean and a standard deviation to both sides; of a single run, its own confidence interval."""
+        if not (values := self.values(task, row, figure)):
+            return None
+        mean, sd = mean_sd(values)
+        if sd is not None:
+            return Bar(mean, (mean - sd, mean + sd))
+        return next(run.results[task].in_papers[row][figure] for run in self.runs if task in run.results)
+
+
+def run(config: ReportConfig) -> str:
+    """The report. Raises `ConfigError` for what cannot work."""
+    runs = read_runs(config.runs)
+    groups = grouped(runs, config.by)
+    tables = tables_of(groups)
+    notes = notes_of(runs)
+    if config.output:
+        path = config.output / "report.html"
+        write(path, page(sections_of(groups, tables), notes))
+        print(f"Wrote {path}", file=sys.stderr)
+    if config.format == "json":
+        return as_json(groups, notes)
+    comment = "% " if config.format == "latex" else "- " if config.format == "markdown" else ""
+    draw = {"text": text, "markdown": markdown, "latex": latex}[config.format]
+    parts = [*map(draw, tables.values()), "\n".join(comment + note for note in notes)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+# --- which runs are one row -------------------------------------------------------------------------------------------
+
+
+def grouped(runs: Sequence[Run], by: Sequence[str]) -> list[Group]:
+    """In the order of their first runs. What is no run is alone."""
+    names = list(dict.fromkeys(name for run in runs for name in run.settings))
+    for name in by:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, n=1)
+            hint = f"Did you mean {close[0]!r}?" if close else f"Settings: {', '.join(names)}"
+            raise ConfigError(f"--by {name}: the runs have no such setting. {hint}")
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        chosen = {name: run.settings.get(name) for name in by or names if by or name not in DRAWS}
+        found.setdefault(json.dumps([chosen, "" if run.settings else run.name], default=str), []).append(run)
+    together = list(found.values())
+    called = [_called(each, by) for each in together]
+    return [
+        Group(name if called.count(name) == 1 else f"{each[0].name} …" if len(each) > 1 else each[0].name, each)
+        for name, each in zip(called, together, strict=True)
+    ]
+
+
+def _called(runs: Sequence[Run], by: Sequence[str]) -> str:
+    if by and runs[0].settings:
+        return ", ".join(f"{name} {runs[0].settings.get(name)}" for name in by)
+    if len(runs) == 1:
+        return runs[0].name
+    letters = zip(*(run.name for run in runs), strict=False)
+    shared = "".join(each[0] for each in takewhile(lambda each: len(set(each)) == 1, letters))
+    return (shared.rpartition("/")[0] or shared).rstrip("-_.") or f"{runs[0].name} …"
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def tables_of(groups: Sequence[Group]) -> dict[str, Table]:
+    """Title → table: the runs, what differs between their settings, and each task's figures."""
+    tables = {"Runs": _overview(groups)}
+    differing = differing_settings([run for group in groups for run in group.runs])
+    if differing:
+        rows = [[group.name, *(_all_of(group, name) for name in differing)] for group in groups]
+        tables["What differs"] = Table(["settings", *differing], rows)
+    for task in _tasks(groups):
+        tables[task] = _task_table(groups, task)
+    return tables
+
+
+def _overview(groups: Sequence[Group]) -> Table:
+    rows = []
+    for group in groups:
+        steps = [run.losses.points[-1][0] if run.losses.points else 0 for run in group.runs]
+        best = [run.dev.mark for run in group.runs if run.dev.mark]
+        states = list(dict.fromkeys(run.state for run in group.runs))
+        rows.append(
+            [
+                group.name,
+                str(len(group.runs)),
+                _range(steps),
+                mean_and_sd([score for _, score in best]) if best else "–",
+                _range([step for step, _ in best]) if best else "–",
+                states[0] if len(states) == 1 else ", ".join(f"{_count(group, state)} {state}" for state in states),
+            ]
+        )
+    return Table(["run", "runs", "steps", "best dev score", "at step", "state"], rows)
+
+
+def differing_settings(runs: Sequence[Run]) -> list[str]:
+    """Names of those that are not the same in all runs that have them: another method has other ones."""
+    values: dict[str, set[str]] = {}
+    for run in runs:
+        for name, value in run.settings.items():
+            values.setdefault(name, set()).add(json.dumps(value))
+    return [name for name, found in values.items() if len(found) > 1]
+
+
+def _task_table(groups: Sequence[Group], task: str) -> Table:
+    rows, figures = rows_of(groups, task), figures_of(groups, task)
+    body = []
+    for group in groups:
+        cells = [[mean_and_sd(group.values(task, row, figure)) for figure in figures] for row in rows]
+        body.append([group.name, *(" / ".join(cell) if any(cell) else "–" for cell in cells)])
+    return Table([f"{task}, {' / '.join(TITLES[figure] for figure in figures)}", *rows], body)
+
+
+def _tasks(groups: Sequence[Group]) -> list[str]:
+    return list(dict.fromkeys(task for group in groups for run in group.runs for task in run.results))
+
+
+def _results(groups: Sequence[Group], task: str) -> list[Results]:
+    return [run.results[task] for group in groups for run in group.runs if task in run.results]
+
+
+def rows_of(groups: Sequence[Group], task: str) -> list[str]:
+    """Columns of a task's table: the languages that any run has, as papers print them, then the averages."""
+    averages = dict.fromkeys(name for of in _results(groups, task) for name in of.averages)
+    rows = dict.fromkeys(name for of in _results(groups, task) for name in of.in_papers if name not in averages)
+    return [*in_order(task, list(rows)), *averages]
+
+
+def figures_of(groups: Sequence[Group], task: str) -> list[str]:
+    return main_figures(next(iter(_results(groups, task)[0].rows.values())))
+
+
+def _all_of(group: Group, name: str) -> str:
+    found = dict.fromkeys(str(run.settings[name]) for run in group.runs if name in run.settings)
+    return ", ".join(found) or "–"
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = min(values), max(values)
+    return f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
+
+
+def _count(group: Group, state: str) -> int:
+    return sum(run.state == state for run in group.runs)
+
+
+def notes_of(runs: Sequence[Run]) -> list[str]:
+    """What is missing or cannot be read, with the next command."""
+    notes = [trouble for run in runs for trouble in run.troubles]
+    tasks = list(dict.fromkeys(task for run in runs for task in run.results))
+    for run in runs:
+        if not run.has_model:
+            continue
+        if not run.results:
+            notes.append(f"{run.name}: no results: polyspan-train evaluate {run.folder} …")
+        for task in tasks:
+            if run.results and task not in run.results:
+                notes.append(f"{run.name}: no results of {task}: polyspan-train evaluate {run.folder} …")
+    return notes
+
+
+# --- as a page, as JSON -----------------------------------------------------------------------------------------------
+
+
+def sections_of(groups: Sequence[Group], tables: dict[str, Table]) -> list[Section]:
+    """The page's parts: each table with its pictures."""
+    found = []
+    for title, table in tables.items():
+        best: set[tuple[int, int]] = set()
+        pictures: dict[str, Figure] = {}
+        if title == "Runs":
+            losses = {group.name: [run.losses for run in group.runs if run.losses.points] for group in groups}
+            dev = {group.name: [run.dev for run in group.runs if run.dev.points] for group in groups}
+            if any(losses.values()):
+                pictures["Training loss, smoothed. Runs of one row have one colour."] = plots.learning_curves(losses)
+            if any(dev.values()):
+                pictures["Scores on the dev files. Rings: the best, whose weights were kept."] = plots.dev_curves(dev)
+        elif title != "What differs":
+            best = best_cells(groups, title)
+            for figure in figures_of(groups, title):
+                pictures[f"{title}, {TITLES[figure]}. {INTERVALS}"] = _bars(groups, title, figure)
+        found.append(Section(title, table, best, {told: plots.as_svg(each) for told, each in pictures.items()}))
+    return found
+
+
+def best_cells(groups: Sequence[Group], task: str) -> set[tuple[int, int]]:
+    """Row and column in a task's table of the highest first figure in each column, where there is something to beat."""
+    figure, found = figures_of(groups, task)[0], set()
+    for column, row in enumerate(rows_of(groups, task), start=1):
+        bars = {at: bar.value for at, group in enumerate(groups) if (bar := group.bar(task, row, figure))}
+        if len(bars) > 1:
+            found |= {(at, column) for at, value in bars.items() if value == max(bars.values())}
+    return found
+
+
+def _bars(groups: Sequence[Group], task: str, figure: str) -> Figure:
+    bars = {
+        group.name: {row: bar for row in rows_of(groups, task) if (bar := group.bar(task, row, figure))}
+        for group in groups
+    }
+    return plots.language_bars(bars, f"{task}, {TITLES[figure]}")
+
+
+def as_json(groups: Sequence[Group], notes: Sequence[str]) -> str:
+    """Every run's figures with their signatures as evaluate wrote them, by row of the tables."""
+    values = [
+        {
+            "name": group.name,
+            "runs": [
+                {
+                    "folder": str(run.folder),
+                    "state": run.state,
+                    "settings": run.settings,
+                    "best_dev": run.dev.mark and {"step": run.dev.mark[0], "score": run.dev.mark[1]},
+                    "results": {task: of.report for task, of in run.results.items()},
+                }
+                for run in group.runs
+            ],
+            "results": {task: _summary(group, groups, task) for task in _tasks([group])},
+        }
+        for group in groups
+    ]
+    return json.dumps({"groups": values, "notes": list(notes)}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _summary(group: Group, groups: Sequence[Group], task: str) -> dict[str, Any]:
+    return {
+        row: {
+            figure: {"mean": mean_sd(values)[0], "sd": mean_sd(values)[1], "runs": len(values)}
+            for figure in figures_of(groups, task)
+            if (values := group.values(task, row, figure))
+        }
+        for row in rows_of(groups, task)
+    }
