@@ -109,8 +109,7 @@ def make_candidates(
     assert isinstance(baseline.formulation, PlainQuestions)
     # Twice as many, since spans of tokens are sometimes one in the text: before Chinese stands a "▁" of its own.
     formulation = replace(baseline.formulation, best=2 * made_of["size"])
-    blind = [replace(each, answers=(), answer_texts=(), answerable=False) for each in records]
-    predictions = predict(baseline.model, formulation, blind, baseline.device, precision)
+    predictions = predict(baseline.model, formulation, records, baseline.device, precision)
     counts: dict[str, CandidateCounts] = defaultdict(CandidateCounts)
 
     def counted() -> Iterator[CandidateSet]:

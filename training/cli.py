@@ -6,7 +6,7 @@ import difflib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
@@ -50,8 +50,8 @@ RECIPE_USAGE = """usage: polyspan-train {command} RECIPE {needs} --output FOLDER
 recipes:
 {recipes}
 
-`polyspan-train {command} RECIPE --help` shows every field of a recipe; each can be given another value. Repeat a command
-to go on with a run that was stopped.
+`polyspan-train {command} RECIPE --help` shows every field of a recipe; each can be given another value. Repeat a
+command to go on with a run that was stopped.
 """
 
 
@@ -134,32 +134,24 @@ def ended(finished: Finished) -> bool:
     return finished.first_rank
 
 
-def plain_command(name: str, config: type[T], run: Callable[[T], str | int], arguments: list[str]) -> None:
-    """A command whose configuration is a dataclass; `run` gives what to print, or an exit code."""
-    given = tyro.cli(
-        tyro.conf.configure(tyro.conf.OmitArgPrefixes)(config), prog=f"polyspan-train {name}", args=arguments
-    )
-    told = run(given)
-    if isinstance(told, str):
-        print(told, end="")
-    elif told:
-        raise SystemExit(told)
-
-
 def evaluate(arguments: list[str]) -> None:
     """Judge a model on a benchmark."""
+    from training.inference_config import EvaluateConfig
+
+    config = plain_config("evaluate", EvaluateConfig, arguments)
     with training_libraries():
         from training.evaluate import run
-        from training.inference_config import EvaluateConfig
-    plain_command("evaluate", EvaluateConfig, run, arguments)
+    print(run(config), end="")
 
 
 def predict(arguments: list[str]) -> None:
     """Ask a model."""
+    from training.inference_config import PredictConfig
+
+    config = plain_config("predict", PredictConfig, arguments)
     with training_libraries():
-        from training.inference_config import PredictConfig
         from training.predict import run
-    plain_command("predict", PredictConfig, run, arguments)
+    exit_with(run(config))
 
 
 def few_shot(arguments: list[str]) -> None:
@@ -169,30 +161,40 @@ def few_shot(arguments: list[str]) -> None:
     needs = "--train FILE … --test FILE …"
     config = recipe_config("few-shot", needs, FewShotConfig, FINETUNE_RECIPES, FINETUNE_ABOUT, arguments)
     with training_libraries():
-        code = run(config)
-    if code:
-        raise SystemExit(code)
+        exit_with(run(config))
 
 
 def report(arguments: list[str]) -> None:
     """Compare runs."""
     from training.report import ReportConfig, run
 
-    plain_command("report", ReportConfig, run, arguments)
+    print(run(plain_config("report", ReportConfig, arguments)), end="")
 
 
 def score(arguments: list[str]) -> None:
     """Judge predictions."""
     from training.score import ScoreConfig, run
 
-    plain_command("score", ScoreConfig, run, arguments)
+    print(run(plain_config("score", ScoreConfig, arguments)), end="")
 
 
 def convert(arguments: list[str]) -> None:
     """Store a benchmark's records as a dataset."""
     from training.convert import ConvertConfig, run
 
-    plain_command("convert", ConvertConfig, run, arguments)
+    print(run(plain_config("convert", ConvertConfig, arguments)), end="")
+
+
+def plain_config(command: str, kind: type[T], arguments: list[str]) -> T:
+    """The configuration of a command that has no recipe."""
+    return tyro.cli(
+        tyro.conf.configure(tyro.conf.OmitArgPrefixes)(kind), prog=f"polyspan-train {command}", args=arguments
+    )
+
+
+def exit_with(code: int) -> None:
+    if code:
+        raise SystemExit(code)
 
 
 COMMANDS = {

@@ -117,8 +117,11 @@ def run(config: FewShotConfig) -> int:
     """Prints the table; the exit code: 0, 1 if a run failed, 128 and more if a signal stopped it."""
     check(config)
     from training.evaluate import evaluate  # torch takes seconds to import
+    from training.finetune import check as check_run
     from training.finetune import finetune
 
+    first = next(tries_of(config))
+    check_run(finetuning(config, first, folder_of(config, first)))
     series, stopped_by = few_shot(config, finetune, evaluate)
     if stopped_by:
         _say(f"Stopped with {len(series.scores):,} runs done. Repeat the command to go on.")
@@ -126,7 +129,7 @@ def run(config: FewShotConfig) -> int:
     if series.scores:
         draw = {"text": text, "markdown": markdown, "latex": latex}[config.format]
         print(draw(table_of(config, series)))
-        print(f"\nEvery score: {Path(config.output) / 'few_shot.csv'}\nCurves: {Path(config.output) / 'few_shot.svg'}")
+        _say(f"Every score: {Path(config.output) / 'few_shot.csv'}\nCurves: {Path(config.output) / 'few_shot.svg'}")
     for each, error in series.failed.items():
         _say(f"failed: {each}: {error}")
     return 1 if series.failed else 0
@@ -143,10 +146,9 @@ def few_shot(config: FewShotConfig, finetune: Finetune, evaluate: Evaluate) -> t
     left = [each for each in tries if each not in series.scores]
     if len(left) < len(tries):
         _say(f"{len(tries) - len(left):,} of {len(tries):,} runs are done.")
-    folders = folder_names(config)
     for place, each in enumerate(left, start=1):
         _say(f"Run {place:,} of {len(left):,}: {each}")
-        folder = output / folders[each.model] / str(each.size) / f"sample-{each.sample}"
+        folder = folder_of(config, each)
         try:
             if stopped_by := finetune(finetuning(config, each, folder)).stopped_by:
                 return series, stopped_by
@@ -161,10 +163,10 @@ def few_shot(config: FewShotConfig, finetune: Finetune, evaluate: Evaluate) -> t
             series.scores[each] = {
                 row: {name: bar.value for name, bar in of.items()} for row, of in found.in_papers.items()
             }
-            if not config.keep_models:
-                for name in HEAVY:
-                    shutil.rmtree(folder / name, ignore_errors=True)
         write(output / "few_shot.json", series.to_json())
+        if each in series.scores and not config.keep_models:
+            for name in HEAVY:
+                shutil.rmtree(folder / name, ignore_errors=True)
     write(output / "few_shot.csv", as_csv(series))
     if series.scores:
         write(output / "few_shot.svg", plots.as_svg(plots.few_shot_curves(curves_of(config, series))))
@@ -257,6 +259,10 @@ def folder_names(config: FewShotConfig) -> dict[str, str]:
         if len({name.casefold() for name in names.values()}) == len(names):
             return names
     return {model: f"{name}-{place}" for place, (model, name) in enumerate(names.items(), start=1)}
+
+
+def folder_of(config: FewShotConfig, each: Try) -> Path:
+    return Path(config.output) / folder_names(config)[each.model] / str(each.size) / f"sample-{each.sample}"
 
 
 def finetuning(config: FewShotConfig, each: Try, folder: Path) -> FinetuneConfig:

@@ -119,7 +119,7 @@ def finetune(config: FinetuneConfig) -> Finished:
             done, stopped_by = train(
                 model, formulation, batches.starting, config, size_of(encoder), device, open_logbook, ends_after
             )
-        if stopped_by is None and rank() == 0:
+        if rank() == 0 and (done == recipe.steps or (choosing.selection and choosing.selection.is_over)):
             publish(output, save, done, choosing.selection)
         barrier()
         return Finished(done, stopped_by, rank() == 0)

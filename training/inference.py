@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, cast
@@ -16,6 +17,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from schemas.mrc import MrcExample, TaggingExample
 from training.data.tokens import TextEncoder
 from training.errors import ConfigError, InputError, TrainingError
 from training.finetune_recipes import Reading
@@ -27,6 +29,7 @@ from training.models.encoder import Encoder
 from training.models.finetuned import load_finetuned
 from training.models.folder import Provenance
 from training.predictions import Prediction
+from training.records import Record
 from training.start import chosen_device
 
 MOST_TOKENS = 16_384
@@ -94,13 +97,13 @@ def predict(
 ) -> list[Prediction]:
     """One prediction for each record, in their order. Which records stand together changes nothing but the rounding.
 
-    No batch has more than `most_tokens` tokens, unless one sequence alone does. `progress` is told how many records are
-    done; `notes` counts what was cut or lost. The model is left in the mode it was in. Raises `TrainingError` if the
-    device's memory is too small."""
+    Labels are not looked at, not even to place windows. No batch has more than `most_tokens` tokens, unless one
+    sequence alone does. `progress` is told how many records are done; `notes` counts what was cut or lost. The model is
+    left in the mode it was in. Raises `TrainingError` if the device's memory is too small."""
     found: list[Prediction] = []
     with _reading(model, device, precision, most_tokens):
         for first in range(0, len(records), RECORDS_AT_ONCE):
-            some = records[first : first + RECORDS_AT_ONCE]
+            some = [unlabelled(each) for each in records[first : first + RECORDS_AT_ONCE]]
             features = formulation.features(some)
             if notes is not None:
                 notes.update(note for each in features for note in each.notes)
@@ -117,6 +120,13 @@ def predict(
             if progress:
                 progress(len(found))
     return found
+
+
+def unlabelled(record: Record) -> Record:
+    """The record as someone has it who does not know its labels."""
+    if isinstance(record, MrcExample):
+        return replace(record, answers=(), answer_texts=(), answerable=False)
+    return replace(record, tags=()) if isinstance(record, TaggingExample) else replace(record, label=None)
 
 
 def batches(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:

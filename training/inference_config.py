@@ -27,7 +27,7 @@ class Computing:
 class EvaluateConfig:
     """What to evaluate, and on what."""
 
-    model: Annotated[str, tyro.conf.Positional]
+    model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """A run's folder (its model/ is taken), a model's, or a name on Hugging Face's hub."""
     task: str
     """squad, xquad, mlqa, tydiqa, wikiann, conll, universal_ner, absa, paws_x or xnli."""
@@ -59,7 +59,7 @@ class PredictConfig:
     so is every letter of Han, Kana, Thai, Lao, Khmer and Burmese script, as WikiAnn has it for Chinese.
     """
 
-    model: Annotated[str, tyro.conf.Positional]
+    model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """A run's folder (its model/ is taken), a model's, or a name on Hugging Face's hub."""
     input: str = "-"
     """JSON lines; -: standard input."""

@@ -71,8 +71,8 @@ def train(
 
     `batches_from(step)` gives this rank's batches of every step from `step`, counted from 0, on; `open_logbook` is
     called with the steps done. After every step `ends_after` is told how many are done, and may end the training there,
-    on every rank alike; it leaves the weights as they are. Returns the steps done and, if a signal asked it to stop
-    before the last, the signal. Raises `TrainingError` where training cannot go on.
+    on every rank alike; it leaves the weights as they are. Returns the steps done and, if a signal asked it to stop,
+    the signal. Raises `TrainingError` where training cannot go on.
     """
     recipe, checkpoints = config.recipe, Path(config.output) / "checkpoints"
     optimizer = make_optimizer(model, recipe, device)
@@ -125,7 +125,7 @@ def train(
                     checkpoint.save(checkpoints, step + 1, model, optimizer, config.keep_checkpoints, **state)
                 barrier()
             if ended or stopping:
-                return step + 1, (stop.number or signal.SIGTERM) if stopping else None
+                return step + 1, (stop.number or signal.SIGTERM) if sums["stop"] else None
     return done, None
 
 

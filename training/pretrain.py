@@ -69,7 +69,7 @@ def pretrain(config: PretrainConfig) -> Finished:
             heads = {name: head for name, head in model.heads.items() if isinstance(head, SpanHead | WaeExtractor)}
             save_model(output / "model", start.language_model, start.tokenizer, heads, provenance(config, steps))
         barrier()
-        return Finished(steps, stopped_by, rank() == 0)
+        return Finished(steps, stopped_by if steps < recipe.steps else None, rank() == 0)
 
 
 def method_of(objective: ClismObjective | WaeObjective) -> ClismMethod | WaeMethod:

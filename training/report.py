@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import tyro
 
@@ -32,7 +33,7 @@ DRAWS = ("seed", "sample")  # settings that make another try of the same
 class ReportConfig:
     """Which runs to set side by side, and how."""
 
-    runs: tyro.conf.Positional[tuple[Path, ...]]
+    runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN …")]
     """Folders that finetune or few-shot wrote, or folders of such folders."""
     output: Path | None = None
     """A folder for report.html, a page with curves and bars beside the tables, that needs no network."""
@@ -49,18 +50,21 @@ class Group(NamedTuple):
     name: str
     runs: list[Run]
 
-    def values(self, task: str, row: str, figure: str) -> list[float]:
+    def bars(self, task: str, row: str, figure: str) -> list[Bar]:
+        """Of those runs that have them."""
         found = [run.results[task].in_papers.get(row, {}) for run in self.runs if task in run.results]
-        return [figures[figure].value for figures in found if figure in figures]
+        return [figures[figure] for figures in found if figure in figures]
+
+    def values(self, task: str, row: str, figure: str) -> list[float]:
+        return [bar.value for bar in self.bars(task, row, figure)]
 
     def bar(self, task: str, row: str, figure: str) -> Bar | None:
         """The mean and a standard deviation to both sides; of a single run, its own confidence interval."""
-        if not (values := self.values(task, row, figure)):
-            return None
-        mean, sd = mean_sd(values)
-        if sd is not None:
-            return Bar(mean, (mean - sd, mean + sd))
-        return next(run.results[task].in_papers[row][figure] for run in self.runs if task in run.results)
+        bars = self.bars(task, row, figure)
+        if len(bars) < 2:
+            return bars[0] if bars else None
+        mean, sd = mean_sd([bar.value for bar in bars])
+        return Bar(mean, (mean - sd, mean + sd) if sd is not None else None)
 
 
 def run(config: ReportConfig) -> str:
@@ -97,21 +101,23 @@ def grouped(runs: Sequence[Run], by: Sequence[str]) -> list[Group]:
         chosen = {name: run.settings.get(name) for name in by or names if by or name not in DRAWS}
         found.setdefault(json.dumps([chosen, "" if run.settings else run.name], default=str), []).append(run)
     together = list(found.values())
-    called = [_called(each, by) for each in together]
+    names_of = [_names(each, by) for each in together]
+    counts = Counter(name for names in names_of for name in set(names))
     return [
-        Group(name if called.count(name) == 1 else f"{each[0].name} …" if len(each) > 1 else each[0].name, each)
-        for name, each in zip(called, together, strict=True)
+        Group(next((name for name in names if counts[name] == 1), names[-1]), each)
+        for names, each in zip(names_of, together, strict=True)
     ]
 
 
-def _called(runs: Sequence[Run], by: Sequence[str]) -> str:
-    if by and runs[0].settings:
-        return ", ".join(f"{name} {runs[0].settings.get(name)}" for name in by)
+def _names(runs: Sequence[Run], by: Sequence[str]) -> list[str]:
+    """What a row may be called, the best first: the folder that its runs share, or their name without a number."""
+    found = [", ".join(f"{name} {runs[0].settings.get(name)}" for name in by)] if by and runs[0].settings else []
     if len(runs) == 1:
-        return runs[0].name
-    letters = zip(*(run.name for run in runs), strict=False)
-    shared = "".join(each[0] for each in takewhile(lambda each: len(set(each)) == 1, letters))
-    return (shared.rpartition("/")[0] or shared).rstrip("-_.") or f"{runs[0].name} …"
+        return [*found, runs[0].name]
+    for shared in (lambda name: name.rpartition("/")[0], lambda name: re.sub(r"[-_.=]*\d+$", "", name)):
+        if len({shared(run.name) for run in runs}) == 1:
+            found.append(shared(runs[0].name))
+    return [*filter(None, found), f"{runs[0].name} …"]
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------

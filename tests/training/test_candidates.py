@@ -112,7 +112,7 @@ def test_where_answers_are_does_not_show(baseline: Path, tmp_path: Path) -> None
 def test_z_of_training_is_made_of_them_and_holds_the_gold(baseline: Path, tmp_path: Path) -> None:
     found = baseline_candidates(config(baseline, tmp_path), RECORDS)
     start = load_model(baseline)
-    formulation = TwoStageQuestions(READING, TextEncoder(start.tokenizer), found)
+    formulation = TwoStageQuestions(READING, TextEncoder(start.tokenizer), candidates=found)
     for window, record in zip(formulation.features(RECORDS), RECORDS, strict=True):
         offset = window.context[0]
         in_text = [

@@ -247,6 +247,12 @@ def test_what_cannot_work_is_refused_before_the_first_run(
     assert not trainer.trained
 
 
+def test_a_recipe_that_cannot_work_is_refused_before_the_first_run(config: FewShotConfig) -> None:
+    with pytest.raises(ConfigError, match="--batch-size"):
+        few_shot.run(replace(config, recipe=replace(config.recipe, batch_size=0)))
+    assert not Path(config.output).exists()
+
+
 def test_one_process_does_it(config: FewShotConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ConfigError, match="without torchrun"):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from schemas.mrc import MrcExample
+from schemas.spans import CharSpan
 from tests.training.tuned import METHODS, UNIFIED, Kind, named, reading_of, records_of, save_tuned
 from training.data.tokens import TextEncoder
 from training.errors import ConfigError, InputError
@@ -164,3 +167,16 @@ def test_what_is_found_in_real_texts_stands_where_it_is_said_to(
         assert words == [
             (tokens[each.start].start, tokens[each.end - 1].end, each.type) for each in entities(prediction.tags)
         ]
+
+
+def test_labels_change_nothing(xlmr_folder: Path, tmp_path: Path) -> None:
+    """The first answer fits no piece whole, for which training adds a piece around it: prediction may not."""
+    folder = save_tuned(tmp_path / "model", xlmr_folder, Plain(), "qa", max_tokens=28, max_query_tokens=8, stride=2)
+    model, formulation, _, _, device, _ = load_predictor(folder, torch.device("cpu"))
+    context = " ".join(f"word{number}" for number in range(30))
+    start, end = context.index("word3 "), context.index(" word7")
+    answers, texts = (CharSpan(start, end),), (context[start:end],)
+    known = MrcExample("1", "en", "Which?", context, answers, texts, answerable=True, task="xquad", label=None)
+    blind = replace(known, answers=(), answer_texts=(), answerable=False)
+    assert len(formulation.features([known])) > len(formulation.features([blind]))  # else this shows nothing
+    assert predict(model, formulation, [known], device) == predict(model, formulation, [blind], device)

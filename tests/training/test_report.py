@@ -87,7 +87,8 @@ def test_runs_of_different_recipes_are_rows_of_their_own_and_only_what_differs_i
     "names, called",
     [
         (("plain/1", "plain/2"), "plain"),
-        (("plain-1", "plain-2"), "plain"),
+        (("plain-1", "plain-12"), "plain"),
+        (("plain_qa", "plain_que"), "plain_qa …"),
         (("a/64/1", "b/64/1"), "a/64/1 …"),
         (("a", "b"), "a …"),
     ],
@@ -98,6 +99,13 @@ def test_a_row_of_several_runs_has_the_name_that_they_share(
     for seed, name in enumerate(names):
         make(tmp_path / name, seed=seed)
     assert lines(tmp_path)[1][:2] == [called, "2"]
+
+
+def test_rows_of_one_folder_have_names_of_their_own(tmp_path: Path) -> None:
+    for name in ("plain-1", "plain-2", "que-1", "que-2"):
+        make(tmp_path / "runs" / name, seed=int(name[-1]), method={"name": name[:-2]})
+    make(tmp_path / "other", model="other")
+    assert [line[0] for line in lines(tmp_path)[1:4]] == ["other", "runs/plain", "runs/que"]
 
 
 def test_settings_of_one_method_are_told_where_its_runs_differ(tmp_path: Path) -> None:
@@ -258,6 +266,8 @@ def test_bars_have_a_deviation_for_several_runs_and_the_interval_of_a_single_one
     assert several.bar("xquad", "en", "f1") == (81.5, pytest.approx((81.5 - 0.5**0.5, 81.5 + 0.5**0.5)))
     assert single.bar("xquad", "en", "f1") == (84.0, (82.0, 86.0))
     assert single.bar("xquad", "zh", "f1") is None
+    single.runs[0].results["xquad"].rows.pop("en")
+    assert several._replace(runs=[single.runs[0], several.runs[0]]).bar("xquad", "en", "f1") == (81.0, (79.0, 83.0))
 
 
 def test_the_page_is_the_same_to_the_byte(compared: Path, tmp_path: Path) -> None:

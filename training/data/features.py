@@ -82,7 +82,7 @@ def clism_features(row: Mapping[str, Any], encoder: TextEncoder, limits: Limits)
         if place >= limits.source:
             notes.append("truncated_question")
             continue
-        answer = _place_answer(
+        answer = place_answer(
             target, question["answer_start_char"], question["answer_end_char"], in_target[0], limits.target, notes
         )
         if answer is not None:
@@ -119,7 +119,7 @@ def wae_features(row: Mapping[str, Any], encoder: TextEncoder, limits: Limits) -
     ids, _, in_context = encoder.pair(query[: limits.query], context.ids[: limits.context])
     notes: list[str] = []
     placed = [
-        _place_answer(context, span["start_char"], span["end_char"], in_context[0], limits.context, notes)
+        place_answer(context, span["start_char"], span["end_char"], in_context[0], limits.context, notes)
         for span in row["answers"]
     ]
     answers = dict.fromkeys(answer for answer in placed if answer is not None)  # two may lie in the same tokens
@@ -135,7 +135,7 @@ def wae_features(row: Mapping[str, Any], encoder: TextEncoder, limits: Limits) -
     )
 
 
-def _place_answer(
+def place_answer(
     encoded: Encoded, start_char: int, end_char: int, offset: int, limit: int, notes: list[str]
 ) -> tuple[int, int] | None:
     """First and LAST token of an answer in a sequence whose text begins at `offset`. What is lost goes to `notes`."""

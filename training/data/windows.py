@@ -30,7 +30,7 @@ import numpy as np
 
 from schemas.mrc import MrcExample, PairExample, TaggingExample
 from schemas.spans import CharSpan
-from training.data.features import _place_answer
+from training.data.features import place_answer
 from training.data.task_batches import MrcWindow, PairFeatures, TagWindow
 from training.data.tokens import Encoded, TextEncoder, token_span
 from training.errors import ConfigError, InputError
@@ -196,7 +196,7 @@ def _mrc_windows(
             notes.append("answer_elsewhere")
         length, room = len(context.ids), reading.max_tokens - len(around)
         encoded = _offsets(context.starts, context.ends)
-        placed = [_place_answer(encoded, start, end, 0, length, notes) for start, end in record.answers]
+        placed = [place_answer(encoded, start, end, 0, length, notes) for start, end in record.answers]
         answers = list(dict.fromkeys(answer for answer in placed if answer is not None))
         pieces = _pieces(length, room, reading.stride)
         for answer in answers:

@@ -1,6 +1,6 @@
-"""Entities by [QUE], to compare with a tag a word (decision 10): the pre-trained span head reads a query for each label.
+"""Entities by [QUE], to compare with a tag a word (decision 10): a query for each label, read by the pre-trained head.
 
-A label has any number of entities in a sentence, so every token is asked by itself whether one starts there, and whether
+A label has any number of entities in a sentence, so each token is asked by itself whether one starts there, and whether
 one ends there; in pre-training and for questions, tokens compete (CLISM, equation 4).
 
 N windows, T tokens of a packed batch, L tokens of its longest window, P places.
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,7 +46,7 @@ class Edges(NamedTuple):
 
 @dataclass(frozen=True)
 class QueTags:
-    """Each label's query ends in [QUE], whose scores of a token are the log-odds that an entity starts or ends there."""
+    """Each label's query ends in [QUE]; its scores of a token are the log-odds that an entity starts or ends there."""
 
     reading: Reading
     encoder: TextEncoder
@@ -130,7 +131,7 @@ def _likely(score_NL: Tensor) -> list[tuple[np.ndarray, np.ndarray]]:
     row_P, place_P = (each.cpu().numpy() for each in likely_NL.nonzero(as_tuple=True))
     log_p_P = F.logsigmoid(score_NL[likely_NL].double()).cpu().numpy()
     edges = np.searchsorted(row_P, np.arange(len(score_NL) + 1))
-    return [(place_P[first:end], log_p_P[first:end]) for first, end in zip(edges[:-1], edges[1:], strict=True)]
+    return [(place_P[first:end], log_p_P[first:end]) for first, end in pairwise(edges.tolist())]
 
 
 def _matched(window: MrcWindow, edges: Edges, longest: int) -> Iterator[tuple[int, int, float]]:

@@ -19,7 +19,7 @@ from training.data.task_batches import MrcBatch, MrcWindow
 from training.data.windows import with_candidates
 from training.finetune_recipes import TwoStage
 from training.loop import Prepare
-from training.methods.questions import BEST, PlainQuestions
+from training.methods.questions import PlainQuestions
 from training.methods.reader import Reader
 from training.models.folder import Pretrained
 from training.objectives import Loss
@@ -45,7 +45,6 @@ class TwoStageQuestions(PlainQuestions):
     Records it does not know, and all of them in prediction, have their true answer for Z.
     """
 
-    best: int = field(default=BEST, kw_only=True)
     candidates: Mapping[MrcExample, Sequence[CharSpan]] = field(default_factory=dict, repr=False)
 
     @property

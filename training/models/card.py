@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from transformers import PreTrainedConfig
+
+from training.models.heads import TASK_HEADS
 
 if TYPE_CHECKING:
     from training.models.folder import About
 
 _MASKED = """\
-The encoder and its masked-language-model head load as any of their family, the tokenizer knows `[QUE]`:
+The encoder and its masked-language-model head load as any of their family:
 
 ```python
 from transformers import AutoModel, AutoTokenizer
@@ -65,7 +68,7 @@ _KINDS = {
 def model_card(about: About, config: PreTrainedConfig) -> str:
     """Made from polyspan.json and config.json alone."""
     origin, reading = about.provenance, about.reading
-    standard = not {"span", "wae"} & set(about.heads) if reading else False
+    standard = any(name in TASK_HEADS for name in about.heads)
     title, task, auto = _KINDS[reading["kind"]] if reading else ("A cross-lingual span reader", "", "")
     lines = [
         "---",
@@ -89,9 +92,7 @@ def model_card(about: About, config: PreTrainedConfig) -> str:
         *(f"| {name} | {_HEADS[name]} | `{_json(settings)}` |" for name, settings in about.heads.items()),
         "",
         *(["## Reading", "", "```json", _json(reading, indent=2), "```", ""] if reading else []),
-        *(["## Scores on the dev files", "", "| what | score |", "| --- | --- |"] if about.scores else []),
-        *(f"| {name} | {score:.4g} |" for name, score in about.scores.items()),
-        *([""] if about.scores else []),
+        *(_scores(about.scores) if about.scores else []),
         "## Limits",
         "",
         "- In training, dropout of attention probabilities was "
@@ -116,6 +117,11 @@ def model_card(about: About, config: PreTrainedConfig) -> str:
         "Versions: " + ", ".join(f"{name} {number}" for name, number in about.versions.items()) + ".",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _scores(scores: Mapping[str, float]) -> list[str]:
+    rows = [f"| {name} | {score:.4g} |" for name, score in scores.items()]
+    return ["## Scores on the dev files", "", "| what | score |", "| --- | --- |", *rows, ""]
 
 
 def _json(values: object, indent: int | None = None) -> str:

@@ -23,16 +23,17 @@ class RankWeights(nn.Module):
     """w of equation 5: a softmax, over a window's own candidates, of one learnable number for each rank. Trained, and
     not needed for prediction.
 
-    They begin at 1/2, 1/4, 1/8 …: a baseline's first answer to a question it was trained on is mostly the true one, and
-    equal weights would ask for twenty answers of the same probability. Minimising over w moves weight to the ranks that
-    are easiest, so mostly to the first; nothing in the loss makes the true answer's own rank weigh more. At an
-    encoder's learning rate the numbers move by a few tenths in a whole training, so w stays close to its beginning.
+    They begin at 9/10, 9/100, 9/1000 …, about as often as a baseline has the true answer at each rank of questions that
+    it was trained on; equal weights would ask for twenty answers of the same probability. Minimising over w moves
+    weight to the ranks that are easiest, so mostly to the first; nothing in the loss makes the true answer's own rank
+    weigh more. At an encoder's learning rate the numbers move by a few tenths in a whole training, so w stays close to
+    its beginning.
     """
 
     def __init__(self, size: int) -> None:
         super().__init__()
         self.settings: dict[str, Any] = {"size": size}
-        self.rank = nn.Parameter(-math.log(2) * torch.arange(size, dtype=torch.float32))
+        self.rank = nn.Parameter(-math.log(10) * torch.arange(size, dtype=torch.float32))
 
     def forward(self, own_NK: Tensor) -> Tensor:
         """w_NK, 0 beyond a window's own candidates. Every window has at least one."""

@@ -199,7 +199,7 @@ def test_a_label_that_the_model_does_not_know_is_named(encoder: TextEncoder) -> 
 def test_tags_are_learnt_by_heart(start: Pretrained) -> None:
     formulation = UnifiedTags(replace(NER, labels=("LOC", "MISC", "PER")), TextEncoder(start.tokenizer))
 
-    predictions = predict_all(fit(formulation, SENTENCES, start, steps=200), formulation, SENTENCES)
+    predictions = predict_all(fit(formulation, SENTENCES, start, steps=300), formulation, SENTENCES)
 
     assert [each.tags for each in predictions] == [each.tags for each in SENTENCES]
     assert [(span.text, span.label) for span in predictions[0].spans] == [

@@ -52,7 +52,7 @@ BASELINE = {
 
 def two_stage(start: Pretrained, **method: object) -> TwoStageQuestions:
     reading = replace(READING, method=replace(READING.method, **method))
-    return TwoStageQuestions(reading, TextEncoder(start.tokenizer), BASELINE)
+    return TwoStageQuestions(reading, TextEncoder(start.tokenizer), candidates=BASELINE)
 
 
 def step(folder: str | Path, shares: Sequence[slice]) -> tuple[Tensor, dict[str, Tensor]]:

@@ -159,14 +159,15 @@ def test_the_configuration_names_labels_and_nothing_of_ours(save: Callable[..., 
     assert "packed" not in json.dumps([tags, pairs])
 
 
-def test_saving_leaves_the_model_that_is_trained_as_it_was(save: Callable[..., Saved], tmp_path: Path) -> None:
-    loaded = load_finetuned(save(PLAIN["tagging"]).folder)
-    encoder = Encoder(loaded.language_model.base_model).eval()
-    before, config = encoder(pack(IDS)), loaded.language_model.config.to_dict()
-    names = list(loaded.tokenizer.model_input_names)
-    save_finetuned(tmp_path / "again", *loaded, SCORES)
+def test_saving_leaves_the_model_that_is_trained_as_it_was(xlmr_folder: Path, tmp_path: Path) -> None:
+    model, tokenizer, _, _ = load_model(family_folder("bert", xlmr_folder, [TEXT], tmp_path / "bert"))
+    encoder = Encoder(model.base_model).eval()
+    before, config, names = encoder(pack(IDS)), model.config.to_dict(), list(tokenizer.model_input_names)
+    heads = {"tags": task_head("tags", model.config, tag_names(ENTITIES))}
+    save_finetuned(tmp_path / "model", model, tokenizer, heads, PLAIN["tagging"], PROVENANCE, SCORES)
     assert torch.equal(encoder(pack(IDS)), before)
-    assert loaded.language_model.config.to_dict() == config and loaded.tokenizer.model_input_names == names
+    assert model.config.to_dict() == config and tokenizer.model_input_names == names
+    assert "token_type_ids" in names and "model_input_names" not in tokenizer.init_kwargs
 
 
 @pytest.mark.parametrize("kind", AUTO)

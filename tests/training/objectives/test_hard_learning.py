@@ -37,9 +37,9 @@ def scores(tokens: int) -> tuple[Tensor, Tensor]:
     [
         # A window of 4 tokens, P(start) = 1/8 1/8 1/2 1/4, P(end) = 1/8 1/8 1/4 1/2, and three candidates:
         #   P(2, 3) = 1/2 · 1/2 = 1/4;  P(2, 2) = 1/2 · 1/4 = 1/8;  P(3, 3) = 1/4 · 1/2 = 1/8.
-        # w begins at 1/2, 1/4, 1/8 over their sum 7/8, which is 4/7, 2/7, 1/7:
-        # 4/7 · log 4 + 2/7 · log 8 + 1/7 · log 8 = (8 + 6 + 3) / 7 · log 2.
-        ("weighted", 17 / 7 * math.log(2)),
+        # w begins at 0.9, 0.09, 0.009 over their sum 0.999, which is 100/111, 10/111, 1/111:
+        # 100/111 · log 4 + 10/111 · log 8 + 1/111 · log 8 = (200 + 30 + 3) / 111 · log 2.
+        ("weighted", 233 / 111 * math.log(2)),
         ("mml", math.log(2)),  # −log(1/4 + 1/8 + 1/8)
         ("hard_em", math.log(4)),
     ],
@@ -87,7 +87,7 @@ def test_weights_are_a_softmax_over_a_windows_own_ranks_that_moves_to_the_easies
     ranks, (start_T, end_T) = RankWeights(5), scores(9)
     own_NK = torch.tensor([[True, True, True], [True, False, False]])
     before_NK = ranks(own_NK).detach()
-    torch.testing.assert_close(before_NK, torch.tensor([[4 / 7, 2 / 7, 1 / 7], [1, 0, 0]]))
+    torch.testing.assert_close(before_NK, torch.tensor([[100 / 111, 10 / 111, 1 / 111], [1, 0, 0]]))
     of_batch(batch, "weighted", start_T, end_T, ranks).backward()
     with torch.no_grad():
         ranks.rank -= 0.5 * ranks.rank.grad
