@@ -50,6 +50,11 @@ def finetune(config: FinetuneConfig) -> Finished:
     check(config)
     with process_group() as found:
         device, recipe, output = chosen_device(config.device, found), config.recipe, Path(config.output)
+        if config.overwrite:  # before anything of this run is written
+            if rank() == 0:
+                run_folder.delete(output)
+            barrier()
+            config = replace(config, overwrite=False)
         if isinstance(recipe.method, TwoStage) and recipe.method.hard != "none" and not config.baseline:
             config, finished = first_stage(config)
             if finished.stopped_by:
@@ -73,7 +78,7 @@ def finetune(config: FinetuneConfig) -> Finished:
 
         nn.Module.to(start.language_model, device)
         model = Reader(encoder, formulation.heads(start, recipe.seed)).to(device)
-        changed = begin(output, config.overwrite, lambda: run_of(config, read, weights, text_encoder.fingerprint))
+        changed = begin(output, False, lambda: run_of(config, read, weights, text_encoder.fingerprint))
 
         def save(folder: str, steps: int, scores: dict[str, float]) -> None:
             about = Provenance(recipe.model, plain(recipe), dict(read.files), steps, run_folder.commit())
@@ -217,10 +222,6 @@ def dev_sets(config: FinetuneConfig) -> list[DevSet]:
 def first_stage(config: FinetuneConfig) -> tuple[FinetuneConfig, Finished]:
     """The baseline of two-stage training: the same recipe with the plain loss, in a run of its own."""
     output = Path(config.output)
-    if config.overwrite and rank() == 0:
-        run_folder.delete(output)
-    barrier()
-    config = replace(config, overwrite=False)
     recipe = replace(config.recipe, name=f"{config.recipe.name}_baseline", method=Plain())
     finished = finetune(replace(config, recipe=recipe, output=str(output / "baseline")))
     return replace(config, baseline=str(output / "baseline" / "model")), finished

@@ -45,6 +45,9 @@ class TwoStage:
     hard: Literal["weighted", "mml", "hard_em", "none"] = "weighted"
     """weighted: −Σ w_l log P(z_l), w learnt (equation 5); mml: −log Σ P(z_l) (equation 4); hard_em: −log max P(z_l)
     (Min et al. 2019); none: the plain loss of equation 3."""
+    gold_first: bool = True
+    """The true answer has a place of its own in Z, the first, whatever its rank was: so w can learn to tell it from the
+    wrong ones, as the paper writes Z with a place for it. False: it keeps its rank (decision 24)."""
     candidates: int = 20
     """Size of Z, the baseline's best answers, the true one among them (Implementation Details)."""
     contrast_candidates: int = 50

@@ -1,6 +1,7 @@
 """A baseline against hard learning, answer-aware contrastive learning and both, with the same seeds and steps.
 
-    python -m benchmarks.learning.two_stage --pipelines-python .venv/bin/python
+    python -m benchmarks.learning.two_stage --pipelines-python .venv/bin/python --seeds 5
+    python -m benchmarks.learning.two_stage --pipelines-python .venv/bin/python --long     # three times the steps
     python -m benchmarks.learning.two_stage --quick        # a few steps: does it run?
 
 Two made-up languages, as in `benchmarks.learning.few_shot`: models are pre-trained with CLISM + CACR + MLM on parallel
@@ -46,6 +47,7 @@ METHODS = {
     "AA-CL": TwoStage(hard="none"),
     "HL + AA-CL": TwoStage(),
     "HL + AA-CL, τ = 10": TwoStage(temperature=10.0),
+    "HL, the true answer at its rank": TwoStage(alpha=0.0, gold_first=False),
     "MML": TwoStage(hard="mml", alpha=0.0),
     "hard EM": TwoStage(hard="hard_em", alpha=0.0),
 }
@@ -53,7 +55,8 @@ TOP = (3, 5)
 
 
 def main() -> None:
-    options = arguments(__doc__)
+    options = arguments(__doc__, "--long")
+    steps = 20 if options.quick else 3 * RECIPE.steps if options.long else RECIPE.steps
     source, target = languages(1)
     found: dict[str, list[list[float]]] = {name: [] for name in METHODS}
     with tempfile.TemporaryDirectory() as work:
@@ -70,8 +73,7 @@ def main() -> None:
             )
             baseline = ""
             for name, method in METHODS.items():
-                recipe = replace(RECIPE, method=method, seed=seed, model=str(model))
-                recipe = replace(recipe, steps=20) if options.quick else recipe
+                recipe = replace(RECIPE, method=method, seed=seed, model=str(model), steps=steps)
                 wants_baseline = isinstance(method, TwoStage) and method.hard != "none"
                 output = folder / f"{name}-{seed}"
                 config = FinetuneConfig(

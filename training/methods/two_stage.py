@@ -68,7 +68,8 @@ class TwoStageQuestions(PlainQuestions):
         if self.method.hard == "none":
             return windows
         of_each = [self.candidates.get(each, ()) for each in records]
-        return with_candidates(windows, records, of_each, self.method.candidates)
+        windows = with_candidates(windows, records, of_each, self.method.candidates)
+        return [gold_first(each) for each in windows] if self.method.gold_first else windows
 
     def counts(self, batch: MrcBatch) -> dict[str, int | Tensor]:
         counts: dict[str, int | Tensor] = {"hard": batch.inputs.sequences, "contrast": answered(batch).sum()}
@@ -118,3 +119,9 @@ class TwoStageQuestions(PlainQuestions):
         most, longest = self.method.contrast_candidates, self.reading.max_answer_tokens
         hard_N2 = hard_negatives(hidden_TD, start_NL, end_NL, batch, most, longest)
         return windows_of(batch, self.reading.max_query_tokens, hard_N2)
+
+
+def gold_first(window: MrcWindow) -> MrcWindow:
+    """With the true answer at the head of Z; the others keep their order."""
+    gold = window.answers[0] if window.answers else (0, 0)
+    return window._replace(candidates=(gold, *(each for each in window.candidates if each != gold)))

@@ -1,7 +1,7 @@
 """Hard learning: a question's answer is looked for among the best answers of a baseline (two-stage, Hard-Learning
 Algorithm; decision 24).
 
-N windows, K candidates of each (Z, by the baseline's rank, with the true answer among them), T tokens of the packed
+N windows, K candidates of each (Z: the true answer, then the baseline's best by rank), T tokens of the packed
 batch, L tokens of its longest window. A window without an answer has one candidate, its [CLS], and so the plain loss.
 """
 
@@ -23,11 +23,10 @@ class RankWeights(nn.Module):
     """w of equation 5: a softmax, over a window's own candidates, of one learnable number for each rank. Trained, and
     not needed for prediction.
 
-    They begin at 9/10, 9/100, 9/1000 …, about as often as a baseline has the true answer at each rank of questions that
-    it was trained on; equal weights would ask for twenty answers of the same probability. Minimising over w moves
-    weight to the ranks that are easiest, so mostly to the first; nothing in the loss makes the true answer's own rank
-    weigh more. At an encoder's learning rate the numbers move by a few tenths in a whole training, so w stays close to
-    its beginning.
+    They begin at 9/10, 9/100, 9/1000 …: equal weights would ask for twenty answers of the same probability. Minimising
+    over w moves weight to the ranks that are easiest. With the true answer first that is its own; where it keeps the
+    baseline's rank instead (`TwoStage.gold_first`), nothing in the loss makes it weigh more than a wrong answer. At an
+    encoder's learning rate the numbers move by a few tenths in a whole training, so w stays close to its beginning.
     """
 
     def __init__(self, size: int) -> None:

@@ -75,6 +75,16 @@ def test_z_holds_the_gold_of_every_window_and_cls_where_there_is_none(start: Pre
     assert gold_NK.sum(dim=1).tolist() == [1] * len(windows)
 
 
+def test_the_true_answer_is_first_in_z_or_at_its_rank(start: Pretrained) -> None:
+    first, ranked = (two_stage(start, candidates=4, gold_first=each).features(RECORDS) for each in (True, False))
+    assert any(window.candidates[0] != window.answers[0] for window in ranked if window.answers)
+    for window, other in zip(first, ranked, strict=True):
+        assert window.candidates[0] == (window.answers or ((0, 0),))[0]
+        assert sorted(window.candidates) == sorted(other.candidates)
+        gold = window.candidates[0]
+        assert window.candidates[1:] == tuple(each for each in other.candidates if each != gold)
+
+
 def test_alpha_weighs_the_losses_and_leaves_out_what_weighs_nothing(start: Pretrained) -> None:
     formulation = two_stage(start, alpha=0.25)
     model, batch = reader_of(formulation, start), formulation.batch(formulation.features(RECORDS))
