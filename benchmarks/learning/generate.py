@@ -5,16 +5,15 @@ Every word is made up, so no model knows any of it. Everything follows from the 
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
-
-from schemas.clism import QUE_TOKEN
 
 ROOT = Path(__file__).resolve().parents[2]
 ONSETS, VOWELS = "bdfgklmnprstvz", "aeiou"
@@ -186,27 +185,23 @@ def parallel(source: Language, target: Language, count: int, clauses: int, seed:
 
 
 def questions(language: Language, count: int, clauses: int, seed: int) -> Iterator[dict[str, Any]]:
-    """`noun [QUE]` about a passage: whose is it? The passage has the noun's other word, so finding it takes knowledge.
+    """Paragraphs of SQuAD's format: a passage, and a noun asked of it: whose is it?
 
-    These are rows of clism/1, as far as training reads them, with the passage as the target: so `[CLS] question [QUE]
-    [SEP] passage [SEP]` is made and answered as in pre-training (CLISM, 3.4).
+    The passage has the noun's other word, so finding the answer, a name that stands there once, takes knowledge.
     """
     random = Random(f"question {seed}")
     for number, scene in enumerate(scenes(language, count, clauses, seed)):
         asked = random.choice(scene.clauses)
-        question, answer = language.words_of(asked.name)[1 - asked.word], language.names[asked.name]
-        passage = language.sentence(scene)
-        start = f" {passage} ".index(f" {answer} ")
+        passage, name = language.sentence(scene), language.names[asked.name]
+        answer = {"text": name, "answer_start": passage.index(name)}
+        question = language.words_of(asked.name)[1 - asked.word]
         yield {
-            "id": f"question {number}",
-            "source_text": question,
-            "masked_source_text": f"{question} {QUE_TOKEN}",
-            "target_text": passage,
-            "questions": [
-                {
-                    "que_start_char": len(question) + 1,
-                    "answer_start_char": start,
-                    "answer_end_char": start + len(answer),
-                }
-            ],
+            "context": passage,
+            "qas": [{"id": f"question {number}", "question": question, "answers": [answer]}],
         }
+
+
+def squad_file(path: Path, paragraphs: Iterable[dict[str, Any]]) -> Path:
+    document = {"version": "1.1", "data": [{"title": "made up", "paragraphs": list(paragraphs)}]}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path

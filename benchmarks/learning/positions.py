@@ -18,10 +18,11 @@ from pathlib import Path
 import torch
 
 from benchmarks.learning.generate import polyspan_data, wikipedia
-from benchmarks.learning.small import arguments, reader_of, rows_of, table, trained, write_small
+from benchmarks.learning.small import arguments, encoder_of, rows_of, table, trained, write_small
 from training.data.batches import wae_batch
 from training.data.features import Limits, WaeFeatures, wae_features
 from training.data.tokens import TextEncoder
+from training.methods.reader import Reader
 from training.methods.wae import WaeMethod
 from training.models.folder import Pretrained, load_model
 from training.recipes import MPMR_BASE, WaeObjective
@@ -72,7 +73,7 @@ def exact_match(model: Pretrained, data: Path) -> float:
     encoder, method = TextEncoder(model.tokenizer), WaeMethod(OBJECTIVE)
     features = [wae_features(row, encoder, LIMITS) for row in rows_of(data) if row["answerable"]]
     usable = [each for each in features if isinstance(each, WaeFeatures)]
-    reader = reader_of(method, model)
+    reader = Reader(encoder_of(model), method.heads(model, seed=0)).eval()
     right = 0.0
     for at in range(0, len(usable), 100):
         batch = wae_batch(usable[at : at + 100])

@@ -24,9 +24,6 @@ from transformers import (
 )
 
 from schemas.shards import read_shards
-from training.methods.clism import ClismMethod
-from training.methods.reader import Reader
-from training.methods.wae import WaeMethod
 from training.models.encoder import Encoder
 from training.models.folder import Pretrained
 from training.pretrain import pretrain
@@ -87,11 +84,6 @@ def trained(recipe: Recipe, start: Path, data: Path, output: Path) -> Path:
 
 def encoder_of(model: Pretrained) -> Encoder:
     return Encoder(cast(PreTrainedModel, model.language_model.base_model))
-
-
-def reader_of(method: ClismMethod | WaeMethod, model: Pretrained, seed: int = 0) -> Reader:
-    """The encoder with the method's heads, new where the model has none."""
-    return Reader(encoder_of(model), method.heads(model, seed)).eval()
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:

@@ -14,15 +14,13 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import tempfile
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from benchmarks.learning.few_shot import OBJECTIVE, PAIRS, PASSAGE_CLAUSES, make_shards, pretrained
-from benchmarks.learning.generate import languages, parallel, questions
+from benchmarks.learning.generate import languages, parallel, questions, squad_file
 from benchmarks.learning.small import POSITIONS, arguments, table
 from training.evaluate import DevSet, dev_scores
 from training.finetune import finetune
@@ -113,19 +111,6 @@ def judged(model: Path, tests: Iterable[Path]) -> list[float]:
             ]
             figures.append(sum(hits) / len(hits))
     return figures
-
-
-def squad_file(path: Path, rows: Iterable[dict[str, Any]]) -> Path:
-    """The questions in SQuAD's format."""
-    paragraphs = []
-    for row in rows:
-        start, end = (row["questions"][0][f"answer_{edge}_char"] for edge in ("start", "end"))
-        answer = {"text": row["target_text"][start:end], "answer_start": start}
-        question = {"id": row["id"], "question": row["source_text"], "answers": [answer]}
-        paragraphs.append({"context": row["target_text"], "qas": [question]})
-    document = {"version": "1.1", "data": [{"title": "made", "paragraphs": paragraphs}]}
-    path.write_text(json.dumps(document), encoding="utf-8")
-    return path
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from training.methods.reader import Reader, known_before, seeded
 from training.models.folder import Pretrained
 from training.models.heads import MlmHead, SpanHead
 from training.objectives import Loss
-from training.objectives.cacr import cached_gradients, cacr_loss, mean_pool, replayed
+from training.objectives.cacr import cached_gradients, cacr_loss, mean_pool, replayed_loss, shared_out
 from training.objectives.clism import clism_loss
 from training.objectives.mlm import mlm_loss
 from training.recipes import ClismObjective
@@ -69,10 +69,7 @@ class ClismMethod:
         for at, batch in enumerate(batches):
             with torch.no_grad(), prepare(at):
                 representations.append(self.represent(model, batch)[1])
-        loss, gradients = cached_gradients(representations, self._cacr)
-        nothing = Loss(0 * loss.total, 0 * loss.count, {name: 0 * figure for name, figure in loss.figures.items()})
-        # Its value is the first micro-batch's to tell; the gradients are each one's own.
-        return list(zip([loss, *[nothing] * (len(batches) - 1)], gradients, strict=True))
+        return shared_out(*cached_gradients(representations, self._cacr))
 
     def losses(self, model: Reader, batch: ClismBatch, known: Any) -> dict[str, Loss]:
         hidden_TD, representations = self.represent(model, batch)
@@ -81,9 +78,7 @@ class ClismMethod:
             start_QT, end_QT = model.heads["span"](hidden_TD, batch.que_Q)
             losses["clism"] = clism_loss(start_QT, end_QT, batch, self.objective.target_only)
         if "cacr" in self.weights and known:
-            loss, gradients = known
-            path = replayed(representations, gradients)
-            losses["cacr"] = loss._replace(total=loss.total + path - path.detach())
+            losses["cacr"] = replayed_loss(representations, *known)
         elif "cacr" in self.weights:
             losses["cacr"] = self._cacr(*representations)
         if "mlm" in self.weights:
