@@ -17,8 +17,9 @@ from schemas import manifest
 from training.checkpoint import checkpoints
 from training.errors import ConfigError, InputError
 from training.finetune import finetune
-from training.finetune_recipes import FINETUNE_RECIPES, FinetuneConfig
+from training.finetune_recipes import FINETUNE_RECIPES, FinetuneConfig, Que
 from training.inference import load_predictor, predict
+from training.methods.que_tags import QueTags
 from training.records import read_records
 
 PEOPLE = ("Anna", "Bao", "Chidi", "Dina", "Emil", "Farah", "Goran", "Hoa")
@@ -193,6 +194,24 @@ def test_two_stage_training_makes_its_baseline_and_candidates_once(given: Finetu
     assert same(run / "model", tmp_path / "again" / "model")
 
 
+def test_entities_by_que_are_learnt_and_predicted(given: FinetuneConfig, tmp_path: Path) -> None:
+    sentences = [f"{person}\tB-PER\nin\tO\n{place}\tB-LOC\n" for person, place in zip(PEOPLE, PLACES, strict=True)]
+    gold = tmp_path / "train-en.tsv"
+    gold.write_text("\n".join(sentences), "utf-8")
+    sizes = {name: getattr(given.recipe, name) for name in ("model", "batch_size", "learning_rate")}
+    recipe = replace(FINETUNE_RECIPES["clism_ner_que"], **sizes, steps=60)
+    run = tmp_path / "run"
+
+    finetune(replace(given, recipe=recipe, train=(gold,), dev=(gold,), evaluate_every=30))
+
+    assert max(row["score"] for row in rows(run, "dev.jsonl")) > 90
+    predictor = load_predictor(run / "model", torch.device("cpu"))
+    assert isinstance(predictor.formulation, QueTags)
+    records = read_records([gold], "wikiann", ["en"]).records[:2]
+    found = predict(predictor.model, predictor.formulation, records, predictor.device)
+    assert [each.tags for each in found] == [("B-PER", "O", "B-LOC")] * 2
+
+
 @pytest.mark.parametrize(
     "change, message",
     [
@@ -202,6 +221,10 @@ def test_two_stage_training_makes_its_baseline_and_candidates_once(given: Finetu
         ({"baseline": "somewhere"}, "--baseline is for two-stage training"),
         ({"dev_task": "xnli"}, "another kind of task"),
         ({"recipe": {"max_tokens": 20}}, "leave no room"),
+        (
+            {"recipe": {"method": Que(), "task": "xnli"}},
+            "method que has nothing for pairs. Methods for it: plain, unif",
+        ),
         ({"recipe": {"max_tokens": 4_000}}, "has positions for 512"),
         ({"recipe": {"task": "sqaud"}}, "Did you mean 'squad'"),
         ({"recipe": {"steps": 0, "epochs": 0.0}}, "nothing to do"),

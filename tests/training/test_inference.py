@@ -111,7 +111,7 @@ def test_batches_hold_sequences_of_similar_length() -> None:
 
 def test_a_method_that_has_nothing_for_a_kind_is_refused(xlmr_folder: Path) -> None:
     cases: list[tuple[MethodSettings, Kind, str]] = [
-        (Que(), "tagging", "method que has nothing for tagging. Methods for it: plain, unified"),
+        (Que(), "pairs", "method que has nothing for pairs. Methods for it: plain, unified"),
         (Que(), "pairs", "Methods for it: plain, unified"),
     ]
     encoder = TextEncoder(load_tokenizer(xlmr_folder))

@@ -12,8 +12,10 @@ import pytest
 
 from training import score
 from training.errors import ConfigError, InputError
+from training.metrics.reports import as_json, as_text
 from training.score import ScoreConfig
 from training.tasks.catalog import TASKS
+from training.tasks.tags import Entity
 
 
 @pytest.fixture
@@ -121,6 +123,22 @@ def test_entities_are_scored_whatever_scheme_either_side_has(write: Any) -> None
     (row,) = figures(config)["rows"]
     assert (row["examples"], row["precision"]["value"], row["recall"]["value"]) == (2, 50.0, pytest.approx(100 / 3))
     assert row["f1"]["value"] == pytest.approx(40.0) and "conll.en|scorer:conll|" in row["signature"]
+
+
+def test_what_a_model_found_before_overlaps_were_resolved_has_its_own_f1(write: Any) -> None:
+    golds = write("eng.testa", "EU N X I-ORG\n\n"), write("deu.testa", "In N X O\nBonn N X I-LOC\n\n")
+    config = ScoreConfig("conll", golds, (write("e.txt", "S-ORG\n"), write("d.txt", "O\nO\n")), resamples=20)
+    unresolved = [[[Entity(0, 1, "ORG"), Entity(0, 1, "LOC")]], [[]]]
+
+    report = score.report_of(config, unresolved)
+
+    figures_of = {row.name: {name: each.value for name, each in row.figures.items()} for row in report.rows}
+    assert figures_of["en"]["span_f1"] == pytest.approx(200 / 3) and figures_of["de"]["span_f1"] == 0.0
+    (average,) = report.averages
+    assert average.figures["span_f1"].value == pytest.approx(100 / 3) and average.figures["f1"].value == 50.0
+    assert average.figures["span_f1"].interval is not None
+    assert "span F1" in as_text(report) and "span_f1" in json.loads(as_json(report))["averages"][0]
+    assert "span_f1" not in figures(config)["rows"][0]
 
 
 def test_xtremes_label_files_are_gold_too(write: Any) -> None:

@@ -23,6 +23,7 @@ METHODS: list[tuple[MethodSettings, Kind]] = [
     (UNIFIED, "qa"),
     (TwoStage(), "qa"),
     (Plain(), "tagging"),
+    (Que(), "tagging"),
     (UNIFIED, "tagging"),
     (Plain(), "pairs"),
     (UNIFIED, "pairs"),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 CACHED_WORDS = 1 << 18  # some 120 MB when full, in each of a loader's workers
 LONGEST_CACHED = 40  # code points: sentences of scripts without blanks hardly ever come back
 
-_BLANK = "▁"
+_BLANK, _BLANK_BYTE = "▁", "Ġ"
 _MARKED_BLANKS = "Metaspace"  # the pre-tokenizer that writes them
 # What looks at one code point or grapheme at a time, or only at the text's edges.
 _LOCAL_NORMALIZERS = frozenset("BertNormalizer Lowercase NFC NFD NFKC NFKD Nmt Precompiled StripAccents Strip".split())
@@ -90,7 +90,10 @@ class TextEncoder:
         self._unk_id: int | None = tokenizer.unk_token_id
         self._special = {added["id"] for added in description["added_tokens"] if added["special"]} - {self._unk_id}
         self._marks_blanks = any(step["type"] == _MARKED_BLANKS for step in _steps(description["pre_tokenizer"]))
-        self._blank_id = backend.token_to_id(_BLANK) if self._marks_blanks else None
+        # A byte-level tokenizer has no mark of its own: a word's first token holds the blank before it ("Ġword").
+        self._holds_blanks = any(step["type"] == "ByteLevel" for step in _steps(description["pre_tokenizer"]))
+        alone = _BLANK if self._marks_blanks else _BLANK_BYTE if self._holds_blanks else None
+        self._blank_id = backend.token_to_id(alone) if alone else None
 
         one, two = backend.encode("a"), backend.encode("a", "a")
         self._before, self._after = _around(one, 0)
@@ -176,7 +179,8 @@ class TextEncoder:
         joined, previous = False, 0  # whether a word's tokens end at `previous`
         for start, end in words:
             joined = joined and start == previous and not text[start - 1].isspace()
-            tokens = self._go_on(text[start:end]) if joined else self.ids(text[start:end])
+            blank = " " if self._holds_blanks and ids else ""
+            tokens = self._go_on(text[start:end]) if joined else self.ids(blank + text[start:end])
             own = next((at for at, token in enumerate(tokens) if token != self._blank_id), len(tokens))
             if own < len(tokens):
                 places.append((len(ids) + own, len(ids) + len(tokens)))

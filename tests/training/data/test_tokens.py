@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 from transformers import BertTokenizer, PreTrainedTokenizerBase, TokenizersBackend
 
+from tests.training.models.families import roberta_tokenizer
 from training.data.tokens import Encoded, TextEncoder, token_span
 from training.errors import ConfigError
 
@@ -291,6 +292,16 @@ def test_words_between_blanks_have_the_ids_of_running_text(lang: str, encoder: T
     assert tuple(ids) == encoder.encode(text).ids
     for (start, end), (first, last) in zip(words, places, strict=True):
         assert token_span(encoder.encode(text), start, end) == (first, last - 1)
+
+
+def test_byte_level_words_keep_the_blank_before_them(tmp_path: Path) -> None:
+    encoder = TextEncoder(roberta_tokenizer(tmp_path))
+    text, words = "In Hà Nội, he won", [(0, 2), (3, 5), (6, 9), (9, 10), (11, 13), (14, 17)]
+    ids, places = encoder.encode_words(text, words)
+    assert tuple(ids) == encoder.encode(text).ids
+    assert [encoder.tokenizer.decode(ids[first:last]) for first, last in places] == [
+        text[start:end] for start, end in words
+    ]
 
 
 @given(st.text(st.sampled_from(SCRIPTS), max_size=20), st.data())

@@ -318,6 +318,30 @@ def test_any_span_of_tokens_reads_as_whole_words(lang: str, encoder: TextEncoder
     assert left_out == 0 or lang in ("emoji", "te", "marks")  # halves of what no token stands for
 
 
+@pytest.mark.parametrize("lang", LONG)
+def test_no_window_of_words_ends_within_a_word(lang: str, encoder: TextEncoder) -> None:
+    """But where the word is too long for any window."""
+    context = LONG[lang]
+    words = [CharSpan(*word) for word in cut_every(context, 5)]
+    (whole,) = word_windows([question(context)], [words], encoder, replace(QA, max_tokens=4_000))
+    tokens_of = Counter(whole.starts.tolist())  # where a word starts → how many tokens it has
+    assert max(tokens_of.values()) > 2
+    for size in (18, 22, 29):
+        reading = replace(SMALL, max_tokens=size, stride=4)
+        windows = word_windows([question(context)], [words], encoder, reading)
+        assert len(windows) > 2 and max(len(each.ids) for each in windows) <= size
+        room = size - (len(windows[0].ids) - len(windows[0].starts))
+        seen = Counter[int]()
+        for window in windows:
+            tokens_here = Counter(window.starts.tolist())
+            seen |= tokens_here
+            for start, count in tokens_here.items():
+                assert count == tokens_of[start] or tokens_of[start] > room
+        assert seen.keys() == tokens_of.keys()
+        for left, right in pairwise(windows):
+            assert sum((Counter(left.starts.tolist()) & Counter(right.starts.tolist())).values()) <= max(4, room // 2)
+
+
 def test_words_are_exact_where_running_text_is_not(encoder: TextEncoder) -> None:
     context = "東京都に住む"
     record = answer(context, "東京")

@@ -8,37 +8,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from torch import Tensor
 from transformers import XLMRobertaConfig, XLMRobertaForMaskedLM
 
 from schemas.mrc import MrcExample, PairExample, TaggingExample
 from schemas.spans import CharSpan
 from tests.training.methods.fitting import fit, predict_all, reader_of
-from training.data.task_batches import MrcBatch, MrcWindow, mrc_batch
+from training.data.task_batches import MrcWindow
 from training.data.tokens import TextEncoder
 from training.errors import InputError
 from training.finetune_recipes import Reading, Unified
 from training.methods import unified
 from training.methods.rationales import with_rationales
 from training.methods.reader import seeded
-from training.methods.unified import (
-    LikelySpans,
-    UnifiedPairs,
-    UnifiedQuestions,
-    UnifiedTags,
-    best_spans,
-    cls_scores,
-    likely_spans,
-)
+from training.methods.unified import UnifiedPairs, UnifiedQuestions, UnifiedTags
 from training.models.folder import Pretrained
 from training.models.heads import WaeExtractor
+from training.objectives.wae_spans import LikelySpans
 from training.predictions import Prediction, Span
 from training.tasks import paws_x, universal_ner
 from training.tasks.columns import located
 from training.tasks.queries import PAIR_QUERIES, SPAN_QUERIES
-from training.tasks.tags import entities
+from training.tasks.tags import Entity, entities
 from training.tiny import train_tokenizer
 
 SMALL = Unified(extractor_inner=64, extractor_dropout=0.0)
@@ -233,6 +223,20 @@ def test_pairs_are_learnt_by_heart(start: Pretrained) -> None:
         assert prediction.scores[record.label or ""] > 0.5 > min(prediction.scores.values())
 
 
+def test_the_log_of_pairs_tells_of_cls_alone(start: Pretrained) -> None:
+    encoder = TextEncoder(start.tokenizer)
+    figures = {}
+    for formulation, records in ((UnifiedPairs(PAIRS, encoder), PAIR_RECORDS), (UnifiedTags(NER, encoder), SENTENCES)):
+        batch = formulation.batch(formulation.features(records))  # type: ignore[arg-type]
+        figures[formulation.reading.kind] = formulation.losses(reader_of(formulation, start), batch, None)[
+            "wae"
+        ].figures
+    assert {kind: set(of) for kind, of in figures.items()} == {
+        "pairs": {"answerable"},
+        "tagging": {"answerable", "exact"},
+    }
+
+
 def test_training_goes_on_with_the_pretrained_extractor(start: Pretrained) -> None:
     known = WaeExtractor(32, 64, 0.0)
     formulation = UnifiedTags(NER, TextEncoder(start.tokenizer))
@@ -242,69 +246,6 @@ def test_training_goes_on_with_the_pretrained_extractor(start: Pretrained) -> No
 
     assert torch.equal(with_known.inner.weight, known.inner.weight)
     assert other_size.inner.weight.shape == (64, 32)
-
-
-# --- scores of spans, against all pairs -------------------------------------------------------------------------------
-
-
-def window(query: int, context: int) -> MrcWindow:
-    ids = np.zeros(query + context + 4, np.int32)
-    nothing = np.zeros(context, np.int32)
-    return MrcWindow(
-        "w", 0, None, ids, (1, 1 + query), (query + 3, query + 3 + context), 0, (), False, nothing, nothing
-    )
-
-
-def all_spans(start_TH: Tensor, end_TH: Tensor, windows: Sequence[MrcWindow], longest: int) -> list[list[tuple]]:
-    """(−S, first, last) of each window, best first, one pair after another."""
-    found, base = [], 0
-    for each in windows:
-        places = range(*each.context)
-        spans = [
-            (-float(start_TH[base + i] @ end_TH[base + j]), i, j)
-            for i in places
-            for j in places
-            if 0 <= j - i < longest
-        ]
-        found.append(sorted(spans))
-        base += len(each.ids)
-    return found
-
-
-@st.composite
-def factors(draw: st.DrawFn) -> tuple[list[MrcWindow], MrcBatch, Tensor, Tensor]:
-    """Whole numbers, so that scores are exact and many are equal."""
-    windows = [window(*each) for each in draw(st.lists(st.tuples(st.integers(1, 3), st.integers(1, 9)), max_size=5))]
-    batch = mrc_batch(windows)
-    generator = torch.Generator().manual_seed(draw(st.integers(0, 9)))
-    start_TH, end_TH = (torch.randint(-2, 3, (batch.inputs.tokens, 3), generator=generator).float() for _ in range(2))
-    return windows, batch, start_TH, end_TH
-
-
-@given(factors(), st.integers(1, 12), st.integers(1, 7), st.sampled_from([1, 50, unified.TILE]))
-def test_best_and_likely_spans_are_those_of_all_pairs(
-    given: tuple[list[MrcWindow], MrcBatch, Tensor, Tensor], most: int, longest: int, tile: int
-) -> None:
-    windows, batch, start_TH, end_TH = given
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unified, "TILE", tile)
-        best = best_spans(start_TH, end_TH, batch, most, longest)
-        likely = likely_spans(start_TH, end_TH, batch, 0.8, longest)
-
-    expected = all_spans(start_TH, end_TH, windows, longest)
-    assert len(best.score_NK) == len(likely) == len(windows)
-    for row, spans in enumerate(expected):
-        rows = list(zip(*(each[row].tolist() for each in best), strict=True))
-        own = [(first, last, score) for first, last, score in rows if first >= 0]
-        assert own == [(i, j, -score) for score, i, j in spans[:most]]
-        assert rows[len(own) :] == [(-1, -1, -math.inf)] * (most - len(own))
-        assert list(zip(*(each.tolist() for each in likely[row]), strict=True)) == [
-            (i, j, -score)
-            for score, i, j in sorted(spans, key=lambda each: each[1:])
-            if 1 / (1 + math.exp(score)) > 0.8
-        ]
-    firsts = batch.inputs.bounds_N1[:-1].tolist()
-    assert cls_scores(start_TH, end_TH, batch).tolist() == [float(start_TH[at] @ end_TH[at]) for at in firsts]
 
 
 def test_predictions_do_not_depend_on_the_other_windows_of_a_batch(start: Pretrained) -> None:
@@ -382,6 +323,20 @@ def test_of_spans_that_overlap_the_best_stays(
     ]
 
 
+def test_what_overlaps_is_handed_over_unresolved(encoder: TextEncoder) -> None:
+    scores = [("Asian Cup", "MISC", 2.0), ("Asian", "LOC", 1.0), ("Asian Cup", "ORG", 1.0), ("Syria", "LOC", 1.0)]
+
+    prediction = decoded(encoder, JAPAN, scores)
+
+    assert prediction.unresolved == (
+        Entity(13, 14, "LOC"),
+        Entity(13, 15, "MISC"),
+        Entity(13, 15, "ORG"),
+        Entity(17, 18, "LOC"),
+    )
+    assert entities(prediction.tags) == [Entity(13, 15, "MISC"), Entity(17, 18, "LOC")]
+
+
 def test_scores_are_probabilities(encoder: TextEncoder) -> None:
     (span,) = decoded(encoder, JAPAN, [("Japan", "LOC", 2.0)]).spans
 
@@ -434,7 +389,7 @@ def test_a_sentence_of_no_tokens_has_no_entities(encoder: TextEncoder) -> None:
 
     (prediction,) = UnifiedTags(NER, encoder).predictions([empty], [], [])
 
-    assert prediction == Prediction("e", (), tags=("O",))
+    assert prediction == Prediction("e", (), tags=("O",), unresolved=())
 
 
 # --- rationales -------------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ def family_folder(family: str, xlmr_folder: Path, texts: Sequence[str], folder: 
     if family == "xlm-roberta":
         return xlmr_folder
     folder.mkdir()
-    tokenizer = _bert_tokenizer(texts, folder) if family == "bert" else _roberta_tokenizer(folder)
+    tokenizer = _bert_tokenizer(texts, folder) if family == "bert" else roberta_tokenizer(folder)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         if family == "bert":
@@ -55,7 +55,7 @@ def _bert_tokenizer(texts: Sequence[str], folder: Path) -> BertTokenizer:
     return BertTokenizer.from_pretrained(folder, do_lower_case=False)
 
 
-def _roberta_tokenizer(folder: Path) -> RobertaTokenizer:
+def roberta_tokenizer(folder: Path) -> RobertaTokenizer:
     """A token a byte."""
     pieces = ["<s>", "<pad>", "</s>", "<unk>", "<mask>", *bytes_to_unicode().values()]
     (folder / "vocab.json").write_text(json.dumps({piece: number for number, piece in enumerate(pieces)}), "utf-8")

@@ -18,7 +18,7 @@ from transformers import (
 
 from tests.training.models.families import FAMILIES, family_folder
 from training.data.batches import pack
-from training.data.windows import tag_names
+from training.data.tag_windows import tag_names
 from training.errors import ConfigError, InputError
 from training.finetune_recipes import MethodSettings, Plain, Que, Reading, TwoStage, Unified
 from training.models.encoder import Encoder
