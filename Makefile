@@ -14,7 +14,7 @@ TRAINING_INSTALLED := $(TRAINING_VENV)/.installed
 .PHONY: help setup setup-training demo test test-pipelines test-training test-all lint format bench sdist clean
 
 help:
-	@echo "make demo      corpus and dumps to datasets, datasets to a tiny model, on small samples: writes demo-output/"
+	@echo "make demo      corpus and dumps to datasets, datasets to a tiny model, which answers a question: writes demo-output/"
 	@echo "make test      all tests: test-pipelines, then test-training; 'make test-all' adds the slow ones"
 	@echo "make lint      ruff, mypy and the table of imports; 'make format' lets ruff rewrite"
 	@echo "make bench     every benchmark whose data is at hand"
@@ -48,6 +48,12 @@ $(TRAINING_INSTALLED): setup.py pyproject.toml constraints.txt
 demo: $(INSTALLED) $(TRAINING_INSTALLED)
 	$(BIN)/polyspan-data demo --output demo-output
 	$(TRAINING_BIN)/polyspan-train pretrain tiny_mpmr --data demo-output/anchor-mrc --output demo-output/tiny-mpmr --overwrite
+	$(TRAINING_BIN)/polyspan-train finetune mpmr_squad --model demo-output/tiny-mpmr/model --output demo-output/questions \
+		--train training/sample/questions.en.json --train-langs en --steps 60 --learning-rate 1e-3 --overwrite
+	$(TRAINING_BIN)/polyspan-train evaluate demo-output/questions --task squad \
+		--gold training/sample/questions.en.json training/sample/questions.vi.json --langs en vi
+	echo '{"query": "Which is the smallest planet?", "context": "Mercury is the smallest planet, the nearest to the Sun."}' | \
+		$(TRAINING_BIN)/polyspan-train predict demo-output/questions
 
 test: test-pipelines test-training
 

@@ -78,7 +78,7 @@ setup(
     ],
     python_requires=">=3.10,<3.14",
     packages=find_packages(include=[pattern for name in PACKAGES for pattern in (name, f"{name}.*")]),
-    package_data={"pipelines": ["sample/*", "sample/*/*", "data/*", "data/*/*"]},
+    package_data={"pipelines": ["sample/*", "sample/*/*", "data/*", "data/*/*"], "training": ["sample/*"]},
     ext_modules=[ALIGNER],
     install_requires=["pyarrow>=25"],
     extras_require=EXTRAS,
