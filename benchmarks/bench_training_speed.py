@@ -76,8 +76,9 @@ from training.logbook import Logbook
 from training.loop import Method, train
 from training.methods.reader import Reader
 from training.models.encoder import Encoder
-from training.models.folder import Pretrained, Provenance, add_que_token, save_model
+from training.models.folder import Pretrained, Provenance, save_model
 from training.models.heads import SpanHead, WaeExtractor
+from training.models.tokenizer import add_que_token
 from training.pretrain import batches_of, limits_of, maker_of, method_of, starting_model
 from training.recipes import CLISM, MPMR_BASE, ClismObjective, PretrainConfig, Recipe, WaeObjective
 from training.start import precision

@@ -12,7 +12,6 @@ steps to come (order of examples, masks, dropout) is a function of seed and step
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from training.errors import InputError
+from training.whole import publish
 
 FORMAT_VERSION = 1
 _NAME = "step-{:08}"
@@ -49,14 +49,6 @@ def save(folder: Path, step: int, model: nn.Module, optimizer: Optimizer, keep: 
         doomed = old.rename(folder / f"{_UNFINISHED}{old.name}")  # no moment at which half of it looks whole
         shutil.rmtree(doomed)
     return final
-
-
-def publish(beside: Path, final: Path) -> None:
-    """Renames a folder once all of it has reached the disk: after a crash it is there whole, or not at all."""
-    for path in (*beside.rglob("*"), beside):
-        _flush(path)
-    beside.rename(final)
-    _flush(final.parent)
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -134,11 +126,3 @@ def _put_moments(model: nn.Module, optimizer: Optimizer, moments: dict[str, Tens
 
 def _shape(tensors: dict[str, Tensor], name: str) -> str:
     return str(tuple(tensors[name].shape)) if name in tensors else "none"
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

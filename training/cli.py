@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,6 +43,12 @@ commands:
   score       predictions and a benchmark's files → its figures, as its authors compute them
   convert     a benchmark's files → a dataset folder of their records
 
+From questions to a report; MODEL is a folder or a name on Hugging Face's hub, or `tiny`, to try things out:
+  polyspan-train finetune plain_qa --model MODEL --train train-v1.1.json --output runs/qa
+  polyspan-train evaluate runs/qa --task xquad --gold xquad.de.json xquad.hi.json
+  polyspan-train predict runs/qa --input questions.jsonl
+  polyspan-train report runs --output report
+
 `polyspan-train COMMAND --help` tells the rest. On N GPUs: torchrun --nproc-per-node=N --no-python polyspan-train …
 """
 
@@ -50,8 +57,8 @@ RECIPE_USAGE = """usage: polyspan-train {command} RECIPE {needs} --output FOLDER
 recipes:
 {recipes}
 
-`polyspan-train {command} RECIPE --help` shows every field of a recipe; each can be given another value. Repeat a
-command to go on with a run that was stopped.
+`polyspan-train {command} RECIPE --help` shows every field of a recipe; each can be given another value{hint}.
+Repeat a command to go on with a run that was stopped.
 """
 
 
@@ -69,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:  # `polyspan-train … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
-        fail("Stopped. Repeat the command to go on from the last checkpoint.", 130)
+        fail("Stopped. Repeat the command: training goes on from its last checkpoint, all else begins anew.", 130)
 
 
 def pick(arguments: list[str], known: Mapping[str, Any], what: str, usage: str) -> tuple[Any, list[str]]:
@@ -112,8 +119,10 @@ def recipe_config(
     command: str, needs: str, kind: type[T], recipes: Mapping[str, Any], about: Mapping[str, str], arguments: list[str]
 ) -> T:
     """The configuration of a command whose first argument names a recipe, whose fields are options."""
-    told = "\n".join(f"  {name:<17} {what}" for name, what in about.items())
-    usage = RECIPE_USAGE.format(command=command, needs=needs, recipes=told)
+    width = max(map(len, about))
+    told = "\n".join(f"  {name:<{width}}  {what}" for name, what in about.items())
+    hint = ",\n--task (whose files they are) and --model (what to begin with) first" if command != "pretrain" else ""
+    usage = RECIPE_USAGE.format(command=command, needs=needs, recipes=told, hint=hint)
     recipe, arguments = pick(arguments, recipes, "recipe", usage)
     return tyro.cli(
         tyro.conf.configure(tyro.conf.OmitArgPrefixes, tyro.conf.AvoidSubcommands)(kind),
@@ -259,6 +268,9 @@ def summary(config: PretrainConfig) -> str:
 
 def finetune_summary(config: FinetuneConfig) -> str:
     """What a finished run has come to, and what to do next."""
+    from training.predict_lines import EXAMPLES
+    from training.tasks.catalog import TASKS
+
     folder = Path(config.output)
     evaluations = [json.loads(line) for line in lines_of(folder / "dev.jsonl")]
     rows = [json.loads(line) for line in lines_of(folder / "metrics.jsonl")]
@@ -270,13 +282,13 @@ def finetune_summary(config: FinetuneConfig) -> str:
             f"  {name:<32}" + "  ".join(f"{figure} {value:.2f}" for figure, value in of.items())
             for name, of in best["figures"].items()
         ]
-    task = config.dev_task or config.recipe.task
+    run, task = shlex.quote(str(folder)), config.dev_task or config.recipe.task
     lines += [
         "",
         f"The model:   {folder / 'model'}",
-        f"Judge it:    polyspan-train evaluate {folder} --task {task} --gold FILE …",
-        f"Ask it:      polyspan-train predict {folder / 'model'}",
-        f"Compare:     polyspan-train report {folder} … --output FOLDER",
+        f"Judge it:    polyspan-train evaluate {run} --task {task} --gold FILE …",
+        f"Ask it:      echo {shlex.quote(EXAMPLES[TASKS[task].kind])} | polyspan-train predict {run}",
+        f"Compare:     polyspan-train report {run} … --output FOLDER",
     ]
     return "\n".join(lines)
 

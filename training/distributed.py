@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 import torch
@@ -29,7 +30,8 @@ def process_group() -> Iterator[torch.device]:
     if "WORLD_SIZE" not in os.environ or _grouped():
         yield device
         return
-    dist.init_process_group("cpu:gloo,cuda:nccl" if gpus else "gloo")
+    # The first rank alone evaluates and makes candidates, while the others wait.
+    dist.init_process_group("cpu:gloo,cuda:nccl" if gpus else "gloo", timeout=timedelta(hours=12))
     yield device
     # Not after an exception: other ranks may be waiting for this one, and this would wait for them. torchrun ends them.
     dist.destroy_process_group()

@@ -1,5 +1,6 @@
 """`polyspan-train evaluate`: a fine-tuned model and a benchmark's files → predictions in its official formats, and the
-figures that `polyspan-train score` gives for exactly these. Also what chooses the best weights during training.
+figures that `polyspan-train score` gives for exactly these; for mPMR's entities `span_f1` too, which is over all that
+the model finds likely, overlaps and all. Also what chooses the best weights during training.
 
 results/TASK/
   predictions/xquad.de.json    the official format: {id: answer}; .tsv: a tag a line; .txt: a label a line
@@ -19,7 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
-from training import score
+from training import score, whole
 from training.errors import ConfigError, InputError
 from training.finetune_recipes import Reading
 from training.inference import (
@@ -42,6 +43,7 @@ from training.predictions import Prediction
 from training.score import Reporting, ScoreConfig
 from training.tasks.catalog import TASKS, Task
 from training.tasks.files import Flags
+from training.tasks.tags import Entity
 
 SUFFIXES = {"qa": ".json", "tagging": ".tsv", "pairs": ".txt"}
 # Of a feature's notes, those that prediction suffers from; the others are of answers.
@@ -72,6 +74,7 @@ def evaluate(config: EvaluateConfig) -> Report:
         say(each)
 
     notes: Counter[str] = Counter()
+    unresolved = []
     for gold, path in zip(golds, scoring.predictions, strict=True):
         with Progress(gold.path.name, len(gold.records)) as progress:
             predictions = predict(
@@ -84,9 +87,10 @@ def evaluate(config: EvaluateConfig) -> Report:
                 progress,
                 notes,
             )
-        write(path, official(task.kind, predictions, predictor.reading.labels))
+        whole.text(path, official(task.kind, predictions, predictor.reading.labels))
         lines = (json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in predictions)
-        write(path.with_suffix(".jsonl"), "".join(lines))
+        whole.text(path.with_suffix(".jsonl"), "".join(lines))
+        unresolved.append(unresolved_of(predictions))
     for note, what in CUT.items():
         if notes[note]:
             say(f"{what}: {notes[note]:,}")
@@ -97,10 +101,10 @@ def evaluate(config: EvaluateConfig) -> Report:
             f"{output / 'predictions'}. XTREME takes the labels out of its test files: give its label files with "
             "--labels"
         )
-    report = score.report_of(scoring)
+    report = score.report_of(scoring, unresolved)
     values = json.loads(as_json(report)) | {"model": origin(config, predictor)}
-    write(output / "report.json", json.dumps(values, indent=2, ensure_ascii=False) + "\n")
-    write(output / "report.txt", as_text(report))
+    whole.text(output / "report.json", json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+    whole.text(output / "report.txt", as_text(report))
     say(f"Written: {output}")
     return report
 
@@ -235,14 +239,6 @@ def origin(config: EvaluateConfig, predictor: Predictor) -> dict[str, Any]:
     }
 
 
-def write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.unfinished")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
-
-
 def say(text: str) -> None:
     print(text, file=sys.stderr)
 
@@ -266,7 +262,7 @@ def dev_scores(
     precision: Literal["bf16", "fp32"] = "fp32",
     most_tokens: int = MOST_TOKENS,
 ) -> dict[str, dict[str, float]]:
-    """Set → figure → percent, the mean of its languages: what `polyspan-train score` says of the same predictions."""
+    """Set → figure → percent, the mean of its languages: what `evaluate` says of the same predictions."""
     scores = {}
     for each in sets:
         predictions = predict(model, formulation, each.records, device, precision, most_tokens)
@@ -284,8 +280,14 @@ def counted(task: str, records: Sequence[Any], predictions: Sequence[Prediction]
     if kind == "qa":
         return score.count_questions(records, answers_of(predictions), task)
     if kind == "tagging":
-        return score.count_sentences(langs, [each.tags for each in records], [each.tags for each in predictions])
+        golds, tags = [each.tags for each in records], [each.tags for each in predictions]
+        return score.count_sentences(langs, golds, tags, unresolved_of(predictions))
     return score.count_pairs(langs, [each.label for each in records], labels_of(predictions, TASKS[task].labels))
+
+
+def unresolved_of(predictions: Sequence[Prediction]) -> list[tuple[Entity, ...]] | None:
+    """What the model found in each sentence before entities that overlap were resolved; None if it does not say."""
+    return [each.unresolved for each in predictions if each.unresolved is not None] or None
 
 
 def main_score(figures: Mapping[str, Mapping[str, float]]) -> float:

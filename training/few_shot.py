@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from schemas.manifest import DatasetError
-from training import plots
+from training import plots, whole
 from training.errors import ConfigError, InputError, TrainingError
 from training.finetune_recipes import METHODS, FinetuneConfig, FinetuneRecipe
 from training.inference_config import Computing, EvaluateConfig
 from training.metrics.reports import TITLES
 from training.metrics.tables import Table, latex, markdown, text
-from training.past_runs import in_order, main_figures, mean_and_sd, read_results, write
+from training.past_runs import in_order, main_figures, mean_and_sd, read_results
 from training.records import read_records, task_of
 from training.run_folder import check_numbers
 from training.score import Reporting
@@ -163,13 +163,13 @@ def few_shot(config: FewShotConfig, finetune: Finetune, evaluate: Evaluate) -> t
             series.scores[each] = {
                 row: {name: bar.value for name, bar in of.items()} for row, of in found.in_papers.items()
             }
-        write(output / "few_shot.json", series.to_json())
+        whole.text(output / "few_shot.json", series.to_json())
         if each in series.scores and not config.keep_models:
             for name in HEAVY:
                 shutil.rmtree(folder / name, ignore_errors=True)
-    write(output / "few_shot.csv", as_csv(series))
+    whole.text(output / "few_shot.csv", as_csv(series))
     if series.scores:
-        write(output / "few_shot.svg", plots.as_svg(plots.few_shot_curves(curves_of(config, series))))
+        whole.text(output / "few_shot.svg", plots.as_svg(plots.few_shot_curves(curves_of(config, series))))
     return series, None
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import shutil
+import sys
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
-import numpy as np
 import torch
 from torch import nn
 from transformers import PreTrainedModel
@@ -19,26 +19,30 @@ from transformers import PreTrainedModel
 from schemas.mrc import MrcExample, TaggingExample
 from training import checkpoint, run_folder
 from training.candidates import baseline_candidates
-from training.data.loader import Batches
-from training.data.plan import Plan
+from training.data.in_memory import batches_of
 from training.data.tokens import TextEncoder
+from training.data.windows import taught
 from training.distributed import all_reduce_sum, barrier, process_group, rank, world_size
-from training.errors import ConfigError
+from training.errors import ConfigError, TrainingError
 from training.evaluate import DevSet, dev_scores, main_score
 from training.finetune_recipes import METHODS, FinetuneConfig, FinetuneRecipe, Plain, Que, Reading, TwoStage
 from training.logbook import Logbook, Silent
 from training.loop import train
-from training.methods.choice import formulation_of
-from training.methods.formulation import Formulation
+from training.methods.choice import check_method, formulation_of
 from training.methods.reader import Reader
 from training.models.encoder import Encoder
 from training.models.finetuned import save_finetuned
-from training.models.folder import Pretrained, Provenance, add_que_token, load_model
-from training.records import Records, few, labels_of, read_records
-from training.selection import Selection
+from training.models.folder import Pretrained, Provenance, load_model
+from training.models.tokenizer import add_que_token
+from training.records import Records, few, labels_of, read_records, task_of
+from training.selection import FILE_NAME as DEV_FILE
+from training.selection import Selection, flat
+from training.selection import read as read_evaluations
 from training.start import Finished, begin, chosen_device, fingerprint, precision, size_of
 from training.tasks.catalog import TASKS
 from training.tiny import MOST_TEXTS, random_model, train_tokenizer
+
+Save = Callable[[str, int, dict[str, float]], None]  # folder, steps done, scores
 
 
 def finetune(config: FinetuneConfig) -> Finished:
@@ -50,35 +54,37 @@ def finetune(config: FinetuneConfig) -> Finished:
     check(config)
     with process_group() as found:
         device, recipe, output = chosen_device(config.device, found), config.recipe, Path(config.output)
-        if config.overwrite:  # before anything of this run is written
-            if rank() == 0:
-                run_folder.delete(output)
-            barrier()
-            config = replace(config, overwrite=False)
-        if isinstance(recipe.method, TwoStage) and recipe.method.hard != "none" and not config.baseline:
-            config, finished = first_stage(config)
-            if finished.stopped_by:
-                return finished
-        recipe = replace(recipe, precision=precision(recipe, device))
+        tell(f"Reading {len(config.train) + len(config.dev)} files of {recipe.task}")
         read = read_records(config.train, recipe.task, config.train_langs, labelled=True)
         records = few(read.records, recipe.examples, recipe.sample) if recipe.examples else read.records
         dev = dev_sets(config)
+        if needs_baseline(recipe) and not config.baseline:
+            config = start_over(config)
+            finished = first_stage(config)
+            if finished.stopped_by:
+                return finished
+            config = replace(config, baseline=str(output / "baseline" / "model"))
+        recipe = replace(recipe, precision=precision(recipe, device))
+        tell(f"Loading {recipe.model}; {len(records):,} records of {recipe.task} become its tokens")
         start, weights = starting_model(recipe, records)
         encoder = Encoder(cast(PreTrainedModel, start.language_model.base_model), config.activation_checkpointing)
         text_encoder = TextEncoder(start.tokenizer)
         reading = reading_of(recipe, labels_of(records, recipe.task), encoder.max_tokens)
+        config = start_over(config)
         candidates = baseline_candidates(config, cast(Any, records)) if config.baseline else None
         formulation = formulation_of(reading, text_encoder, candidates)
-        features = formulation.features(records)
+        read_features = formulation.features(records)
+        features = taught(read_features)
         if not features:
             raise ConfigError(f"the {len(records):,} records of --train give nothing to train on: see --task")
         steps_an_epoch = math.ceil(len(features) / recipe.batch_size)
         recipe = replace(recipe, steps=recipe.steps or max(1, math.ceil(recipe.epochs * steps_an_epoch)))
         config = replace(config, recipe=recipe)
 
+        told = what_was_lost(read, records, read_features, features)
         nn.Module.to(start.language_model, device)
         model = Reader(encoder, formulation.heads(start, recipe.seed)).to(device)
-        changed = begin(output, False, lambda: run_of(config, read, weights, text_encoder.fingerprint))
+        changed = begin(output, False, lambda: run_of(config, read, dev, weights, text_encoder.fingerprint))
 
         def save(folder: str, steps: int, scores: dict[str, float]) -> None:
             about = Provenance(recipe.model, plain(recipe), dict(read.files), steps, run_folder.commit())
@@ -86,46 +92,41 @@ def finetune(config: FinetuneConfig) -> Finished:
             save_finetuned(output / folder, start.language_model, start.tokenizer, heads, reading, about, scores)
 
         if is_finished(output):
-            return Finished(recipe.steps, None, rank() == 0)
+            evaluated = read_evaluations(output / DEV_FILE)
+            return Finished(evaluated[-1]["step"] if evaluated else recipe.steps, None, rank() == 0)
         done = steps_done(output)
-        choosing = Choosing(
-            Selection(output, done, config.patience) if rank() == 0 else None,
-            dev,
-            config.evaluate_every or steps_an_epoch,
-            steps_an_epoch,
-        )
+        selection = Selection(output, done, config.patience) if rank() == 0 else None  # the first rank's alone
+        every = config.evaluate_every or steps_an_epoch
 
         def open_logbook(done: int) -> Logbook | Silent:
             if rank():
                 return Silent()
             logbook = Logbook(output, recipe.steps, done)
-            for each in (*opening_lines(config, read, records, features, encoder, device, done), *changed):
+            for each in (opening_line(config, read, records, features, encoder, device, done), *told, *changed):
                 logbook.say(each)
             return logbook
 
         def ends_after(step: int, logbook: Logbook | Silent) -> bool:
-            if not choosing.is_due(step, recipe.steps):
+            if not dev.sets or (step % every and step < recipe.steps):
                 return False
-            over = False
-            if choosing.selection:  # the other ranks wait
-                figures = dev_scores(model, formulation, dev, device, precision(recipe, device))
-                if choosing.selection.add(step, step / steps_an_epoch, main_score(figures), figures):
+            if selection:  # the other ranks wait
+                figures = dev_scores(model, formulation, dev.sets, device, precision(recipe, device))
+                if selection.add(step, step / steps_an_epoch, main_score(figures), figures):
                     save("best", step, flat(figures))
-                over = choosing.selection.is_over
-                logbook.say(dev_line(choosing.selection))
-            return agreed(over)
+                logbook.say(selection.last_line)
+            return agreed(selection is not None and selection.is_over)
 
         if config.compile:
             for layer in encoder.layers:
                 layer.compile()
         stopped_by = None
-        if not agreed(choosing.selection is not None and choosing.selection.is_over):
+        if not agreed(selection is not None and selection.is_over):
             batches = batches_of(config, formulation, features, pin_memory=device.type == "cuda")
             done, stopped_by = train(
                 model, formulation, batches.starting, config, size_of(encoder), device, open_logbook, ends_after
             )
-        if rank() == 0 and (done == recipe.steps or (choosing.selection and choosing.selection.is_over)):
-            publish(output, save, done, choosing.selection)
+        if selection and (done == recipe.steps or selection.is_over):
+            publish(output, save, done, selection)
         barrier()
         return Finished(done, stopped_by, rank() == 0)
 
@@ -139,16 +140,15 @@ def check(config: FinetuneConfig) -> None:
     if not config.train:
         raise ConfigError("no data: name the task's files with --train FILE …")
     run_folder.check_output(config.output)
-    kind = kind_of(recipe.task)
-    if isinstance(recipe.method, Que | TwoStage) and kind != "qa":
-        raise ConfigError(
-            f"recipe {recipe.name} is for questions, and {recipe.task} is none of them. Take plain_{kind} or one of "
-            "mPMR's recipes"
-        )
-    if kind_of(config.dev_task or recipe.task) != kind:
+    kind = task_of(recipe.task).kind
+    check_method(recipe.method, kind)
+    if task_of(config.dev_task or recipe.task).kind != kind:
         raise ConfigError(f"--dev-task {config.dev_task} is another kind of task than {recipe.task}")
-    if config.baseline and not isinstance(recipe.method, TwoStage):
+    if config.baseline and not needs_baseline(recipe):
         raise ConfigError(f"--baseline is for two-stage training: recipe {recipe.name} has no use for it")
+    for option, name in (("--model", recipe.model), ("--baseline", config.baseline)):
+        if config.overwrite and name and Path(config.output).resolve() in Path(name).resolve().parents:
+            raise ConfigError(f"{option} {name} is in the folder that --overwrite deletes. Take another --output")
     if config.patience and not config.dev:
         raise ConfigError("--patience needs --dev FILE …: without, there is nothing to be patient with")
     run_folder.check_numbers(recipe, {"batch_size": 1, "epochs": 0, "steps": 0, "examples": 0, "max_answer_tokens": 1})
@@ -162,12 +162,6 @@ def check(config: FinetuneConfig) -> None:
         )
     if not 0 <= recipe.warmup_share <= 1:
         raise ConfigError(f"--warmup-share: expected 0 to 1, found {recipe.warmup_share}")
-
-
-def kind_of(task: str) -> str:
-    from training.records import task_of
-
-    return task_of(task).kind
 
 
 def reading_of(recipe: FinetuneRecipe, labels: tuple[str, ...], positions: int) -> Reading:
@@ -208,23 +202,42 @@ def texts_of(record: Any) -> tuple[str, ...]:
     return (record.text,) if isinstance(record, TaggingExample) else (record.sentence1, record.sentence2)
 
 
-def dev_sets(config: FinetuneConfig) -> list[DevSet]:
-    """The dev files, each a set of its own."""
-    task, sets = config.dev_task or config.recipe.task, []
+class Dev(NamedTuple):
+    """What the best weights are chosen by."""
+
+    sets: Sequence[DevSet]  # one for each file
+    files: Mapping[str, str]  # as `Records.files`
+
+
+def dev_sets(config: FinetuneConfig) -> Dev:
+    if not config.dev:
+        return Dev((), {})
+    task = config.dev_task or config.recipe.task
+    read = read_records(config.dev, task, config.dev_langs, labelled=True)
+    records, sets = iter(read.records), []
     names = [path.name for path in config.dev]
-    for at, path in enumerate(config.dev):
-        read = read_records([path], task, config.dev_langs[at : at + 1], labelled=True)
+    for path, source in zip(config.dev, read.sources, strict=True):
         name = path.name if names.count(path.name) == 1 else f"{path.parent.name}/{path.name}"
-        sets.append(DevSet(name, task, read.records))
-    return sets
+        sets.append(DevSet(name, task, list(islice(records, source.records))))
+    return Dev(sets, read.files)
 
 
-def first_stage(config: FinetuneConfig) -> tuple[FinetuneConfig, Finished]:
+def needs_baseline(recipe: FinetuneRecipe) -> bool:
+    return isinstance(recipe.method, TwoStage) and recipe.method.hard != "none"
+
+
+def start_over(config: FinetuneConfig) -> FinetuneConfig:
+    """Deletes what --overwrite gives up: late, when all that was asked for has turned out to make sense."""
+    if config.overwrite and rank() == 0:
+        run_folder.delete(Path(config.output))
+    barrier()
+    return replace(config, overwrite=False)
+
+
+def first_stage(config: FinetuneConfig) -> Finished:
     """The baseline of two-stage training: the same recipe with the plain loss, in a run of its own."""
-    output = Path(config.output)
     recipe = replace(config.recipe, name=f"{config.recipe.name}_baseline", method=Plain())
-    finished = finetune(replace(config, recipe=recipe, output=str(output / "baseline")))
-    return replace(config, baseline=str(output / "baseline" / "model")), finished
+    return finetune(replace(config, recipe=recipe, output=str(Path(config.output) / "baseline")))
 
 
 def agreed(by_the_first: bool) -> bool:
@@ -232,70 +245,20 @@ def agreed(by_the_first: bool) -> bool:
     return bool(all_reduce_sum(torch.tensor(float(by_the_first))).item())
 
 
-@dataclass(frozen=True)
-class Features:
-    """Features in memory, as the loader reads rows."""
-
-    of: Sequence[Any]
-
-    def __getitem__(self, row: int) -> Any:
-        return self.of[row]
-
-    def file_of(self, row: int) -> str:
-        return "the training files"
-
-
-@dataclass(frozen=True)
-class FeatureMaker:
-    """A batch maker for features that are made already."""
-
-    formulation: Formulation
-
-    def features(self, row: Any) -> Any:
-        return row
-
-    def batch(self, examples: Sequence[Any], keys: Sequence[tuple[int, int]]) -> Any:
-        return self.formulation.batch(examples)
-
-
-def batches_of(config: FinetuneConfig, formulation: Formulation, features: Sequence[Any], pin_memory: bool) -> Batches:
-    lengths = np.array([len(each.ids) for each in features], np.float32)
-    plan = Plan(np.zeros(len(features), np.int64), [1.0], lengths, config.recipe.batch_size, config.recipe.seed)
-    return Batches(
-        Features(features),
-        plan,
-        FeatureMaker(formulation),
-        rank=rank(),
-        world_size=world_size(),
-        most_tokens=config.micro_batch_tokens or None,
-        pin_memory=pin_memory,
-    )
-
-
 # --- which weights stay -----------------------------------------------------------------------------------------------
 
 
-class Choosing(NamedTuple):
-    """When to evaluate, on what."""
-
-    selection: Selection | None  # the first rank's
-    sets: Sequence[DevSet]
-    every: int
-    steps_an_epoch: int
-
-    def is_due(self, step: int, steps: int) -> bool:
-        return bool(self.sets) and (step % self.every == 0 or step == steps)
-
-
-def publish(output: Path, save: Any, steps: int, selection: Selection | None) -> None:
+def publish(output: Path, save: Save, steps: int, selection: Selection) -> None:
     """The best weights as model/; the last ones beside them if they are others. The checkpoints, thrice the model's
     size, go. May be repeated."""
-    if best := selection.best if selection else None:
+    if best := selection.best:
         if best["step"] != steps:
-            save("last", steps, flat(selection.rows[-1]["figures"]) if selection else {})
+            save("last", steps, flat(selection.rows[-1]["figures"]))
         if (output / "best").is_dir():
             shutil.rmtree(output / "model", ignore_errors=True)
             (output / "best").rename(output / "model")
+        elif not (output / "model").is_dir():
+            raise TrainingError(f"{output / 'best'} is gone, the best weights with it. Begin anew with --overwrite")
     else:
         save("model", steps, {})
     shutil.rmtree(output / "checkpoints", ignore_errors=True)
@@ -310,24 +273,18 @@ def steps_done(output: Path) -> int:
     return int(kept[-1].name.removeprefix("step-")) if kept else 0
 
 
-def flat(figures: Any) -> dict[str, float]:
-    """`{"dev-en": {"f1": 61.2}}` → `{"dev-en f1": 61.2}`"""
-    return {f"{name} {figure}": value for name, of in figures.items() for figure, value in of.items()}
-
-
 # --- what is told -----------------------------------------------------------------------------------------------------
 
 
-def run_of(config: FinetuneConfig, read: Records, weights: str, tokenizer: str) -> dict[str, Any]:
+def run_of(config: FinetuneConfig, read: Records, dev: Dev, weights: str, tokenizer: str) -> dict[str, Any]:
     """What run.json holds; `weights` and `tokenizer` are the fingerprints of what training begins with."""
-    dev = read_records(config.dev, config.dev_task or config.recipe.task, config.dev_langs).files if config.dev else {}
     candidates = str(Path(config.output) / "candidates")
     return {
         "recipe": plain(config.recipe),
         "data": dict(read.files),
         "model": {"weights": weights, "tokenizer": tokenizer},
         "baseline": run_folder.fingerprint_of_dataset(candidates) if config.baseline else None,
-        "selection": {"files": dict(dev), "every": config.evaluate_every, "patience": config.patience},
+        "selection": {"files": dict(dev.files), "every": config.evaluate_every, "patience": config.patience},
         "micro_batch_tokens": config.micro_batch_tokens,
         "compile": config.compile,
     }
@@ -340,7 +297,7 @@ def plain(recipe: FinetuneRecipe) -> dict[str, Any]:
     return values | {"method": {"name": names[type(recipe.method)], **values["method"]}}
 
 
-def opening_lines(
+def opening_line(
     config: FinetuneConfig,
     read: Records,
     records: Sequence[Any],
@@ -348,7 +305,7 @@ def opening_lines(
     encoder: Encoder,
     device: torch.device,
     done: int,
-) -> list[str]:
+) -> str:
     recipe, where = config.recipe, torch.cuda.get_device_name(device) if device.type == "cuda" else "the CPU"
     parameters = sum(each.numel() for each in encoder.parameters())
     few_of = f" of {len(read.records):,}" if len(records) < len(read.records) else ""
@@ -360,16 +317,21 @@ def opening_lines(
         f"{recipe.steps:,} steps",
         f"; {done:,} steps are done." if done else ".",
     )
-    notes = Counter(note for each in features for note in each.notes)
-    told = [f"  {reason}: {number:,} records" for reason, number in (*read.flags.items(), *sorted(notes.items()))]
-    return ["".join(parts), *told]
+    return "".join(parts)
 
 
-def dev_line(selection: Selection) -> str:
-    row, best = selection.rows[-1], selection.best
-    figures = "; ".join(
-        f"{name} " + ", ".join(f"{figure} {value:.2f}" for figure, value in of.items())
-        for name, of in row["figures"].items()
-    )
-    kept = "the best so far" if row["best"] else f"the best was {best['score']:.2f} at step {best['step']:,}"  # type: ignore[index]
-    return f"  dev after step {row['step']:,} (epoch {row['epoch']:.3g}): {figures}: {kept}"
+def what_was_lost(read: Records, records: Sequence[Any], found: Sequence[Any], taught: Sequence[Any]) -> list[str]:
+    """`found` are the records' features, `taught` those to train on."""
+    notes = Counter(note for each in found for note in each.notes)
+    lines = [f"  {reason}: {number:,} records" for reason, number in (*read.flags.items(), *sorted(notes.items()))]
+    if nothing := len(records) - len({each.record for each in found}):
+        lines.append(f"  left out, as the tokenizer leaves nothing of them: {nothing:,} records")
+    if len(taught) < len(found):
+        lines.append(f"  left out, as their answers were lost: {len(found) - len(taught):,} sequences")
+    return lines
+
+
+def tell(line: str) -> None:
+    """What takes a while before there is a logbook."""
+    if rank() == 0:
+        print(line, file=sys.stderr, flush=True)

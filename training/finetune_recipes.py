@@ -19,7 +19,8 @@ class Plain:
 
 @dataclass(frozen=True)
 class Que:
-    """Questions end in [QUE], which selects start and end with the pre-trained head (CLISM, 3.4)."""
+    """Questions end in [QUE], which selects start and end with the pre-trained head (CLISM, 3.4). Entities, to compare
+    with a tag a word: a query for each label, as mPMR's, that ends in [QUE]."""
 
     deep_head: bool = False
     """As in ClismObjective; a head of the other kind in the starting model is left aside."""
@@ -148,6 +149,7 @@ CLISM_QA = _CLISM
 CLISM_NER = replace(
     _CLISM, name="clism_ner", method=Plain(), task="wikiann", max_tokens=128, stride=32, learning_rate=5e-5
 )
+CLISM_NER_QUE = replace(CLISM_NER, name="clism_ner_que", method=Que(), max_query_tokens=32)
 CLISM_FEW_SHOT = replace(_CLISM, name="clism_few_shot", steps=200)
 
 _MPMR = FinetuneRecipe(name="mpmr", method=Unified(), warmup_share=0.06)
@@ -189,7 +191,7 @@ FINETUNE_RECIPES = {
     recipe.name: recipe
     for recipe in (
         *(PLAIN_QA, PLAIN_TAGGING, PLAIN_PAIRS),
-        *(CLISM_QA, CLISM_NER, CLISM_FEW_SHOT),
+        *(CLISM_QA, CLISM_NER, CLISM_NER_QUE, CLISM_FEW_SHOT),
         *MPMR,
         *(TWO_STAGE, TWO_STAGE_PAPER, TWO_STAGE_HL, TWO_STAGE_AACL, TWO_STAGE_MML, TWO_STAGE_HARD_EM),
     )
@@ -201,6 +203,7 @@ FINETUNE_ABOUT = {
     "plain_pairs": "sentence pairs with a classifier; XTREME's settings",
     "clism_qa": "questions that end in [QUE], with CLISM's pre-trained head",
     "clism_ner": "CLISM's settings for entities, which are a tag a word",
+    "clism_ner_que": "the same by [QUE], for comparison: a query a label, read by CLISM's pre-trained head",
     "clism_few_shot": "clism_qa in 200 steps, for few examples",
     "mpmr_squad": "mPMR on questions of SQuAD, for XQuAD and MLQA",
     "mpmr_tydiqa": "mPMR on questions of TyDiQA-GoldP",

@@ -25,7 +25,10 @@ class Computing:
 
 @dataclass(frozen=True)
 class EvaluateConfig:
-    """What to evaluate, and on what."""
+    """Predictions of a model in the formats of a benchmark's own scorers, and its figures with confidence intervals:
+
+    polyspan-train evaluate runs/qa --task xquad --gold xquad.de.json xquad.hi.json
+    """
 
     model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """A run's folder (its model/ is taken), a model's, or a name on Hugging Face's hub."""

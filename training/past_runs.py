@@ -47,6 +47,14 @@ class Run(NamedTuple):
     troubles: list[str]
 
     @property
+    def kind(self) -> str | None:
+        """Of its task: "qa", "tagging" or "pairs"; "pretraining"; None if it does not say."""
+        if any(name.startswith("objective") for name in self.settings):
+            return "pretraining"
+        task = self.settings.get("task")
+        return TASKS[task].kind if task in TASKS else None
+
+    @property
     def state(self) -> str:
         if not self.settings:
             return "no run"
@@ -88,14 +96,6 @@ def mean_and_sd(values: Sequence[float]) -> str:
         return ""
     mean, sd = mean_sd(values)
     return f"{mean:.1f}" if sd is None else f"{mean:.1f} ± {sd:.1f}"
-
-
-def write(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".unfinished-{path.name}")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)
 
 
 def in_order(task: str, rows: Sequence[str]) -> list[str]:

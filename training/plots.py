@@ -71,6 +71,7 @@ def learning_curves(groups: Mapping[str, Sequence[Curve]], ylabel: str = "traini
                 axes.plot(*_xy(thinned(smoothed(curve.points))), color=colour, linestyle=dashes)
         axes.set(xlabel="step", ylabel=ylabel)
         axes.set_xlim(left=0)
+        axes.locator_params(axis="x", integer=True)  # no half steps
         _legend(figure, looks)
         return figure
 
@@ -87,6 +88,7 @@ def dev_curves(groups: Mapping[str, Sequence[Curve]], ylabel: str = "dev score, 
                     axes.plot(*curve.mark, "o", markersize=11, fillstyle="none", color=colour, markeredgewidth=1.8)
         axes.set(xlabel="step   (ring: the best, whose weights were kept)", ylabel=ylabel)
         axes.set_xlim(left=0)
+        axes.locator_params(axis="x", integer=True)  # no half steps
         axes.margins(y=0.12)
         _legend(figure, looks)
         return figure
@@ -121,9 +123,13 @@ def few_shot_curves(panels: Mapping[str, Mapping[str, Mapping[int, Sequence[floa
         return figure
 
 
-def language_bars(groups: Mapping[str, Mapping[str, Bar]], title: str, ylabel: str = "%") -> Figure:
-    """Name in the legend → language, or another row of a report → its bar; `title` says what the intervals are."""
-    rows = list(dict.fromkeys(row for bars in groups.values() for row in bars))
+def language_bars(
+    groups: Mapping[str, Mapping[str, Bar]], title: str, ylabel: str = "%", order: Sequence[str] = ()
+) -> Figure:
+    """Name in the legend → language, or another row of a report → its bar; `title` says what the intervals are. Rows
+    stand in `order`, and then as they come."""
+    found = dict.fromkeys(row for bars in groups.values() for row in bars)
+    rows = [*(row for row in order if row in found), *(row for row in found if row not in order)]
     looks = _looks(groups)
     thick = 0.8 / len(looks)
     with _style():
@@ -150,7 +156,7 @@ def language_bars(groups: Mapping[str, Mapping[str, Bar]], title: str, ylabel: s
         axes.grid(visible=False, axis="x")
         axes.tick_params(axis="x", length=0)
         axes.set(title=title, ylabel=ylabel)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))  # where all are 0, not a scale of hundredths
         _legend(figure, looks, patches=True)
         return figure
 

@@ -20,15 +20,9 @@ from training.inference_config import PredictConfig
 from training.methods.questions import BEST
 from training.methods.rationales import with_rationales
 from training.methods.unified import UnifiedPairs
-from training.predict_lines import Refused, Request, request
+from training.predict_lines import EXAMPLES, Refused, Request, request
 from training.predictions import Prediction, Span
 from training.tasks.catalog import TASKS
-
-EXAMPLES = {
-    "qa": '{"query": "Who won?", "context": "The Broncos won."}',
-    "tagging": '{"text": "Anna lives in Hanoi."}',
-    "pairs": '{"sentence1": "Anna lives in Hanoi.", "sentence2": "Anna lives in Vietnam."}',
-}
 
 
 def run(config: PredictConfig) -> int:
@@ -50,7 +44,8 @@ def run(config: PredictConfig) -> int:
             bad += sum(isinstance(each, Refused) for each in requests)
             progress(done)
     if bad:
-        print(f'polyspan-train: {bad:,} of {done:,} lines could not be read: see their "error"', file=sys.stderr)
+        hint = f", and expected: {EXAMPLES[predictor.reading.kind]}" if bad == done else ""
+        print(f'polyspan-train: {bad:,} of {done:,} lines could not be read: see their "error"{hint}', file=sys.stderr)
     return 1 if bad else 0
 
 
@@ -63,6 +58,9 @@ def check(config: PredictConfig) -> None:
     ):
         if value < 1 or (most and value > most):
             raise ConfigError(f"--{name}: expected 1 {f'to {most}' if most else 'or more'}, found {value}")
+    for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
+        if getattr(config, name) == "-" and stream is None:  # closed before we began
+            raise ConfigError(f"standard {name} is closed: name a file with --{name}")
     if config.input != "-" and not Path(config.input).is_file():
         raise InputError(f"{config.input}: no such file. Expected JSON lines, or - for standard input")
     if config.output != "-" and (Path(config.output).is_dir() or not Path(config.output).resolve().parent.is_dir()):
@@ -176,7 +174,7 @@ def _output(name: str) -> Iterator[Callable[[str], None]]:
 @contextmanager
 def _progress(shown: bool) -> Iterator[Callable[[int], None]]:
     if shown:
-        with Progress("lines") as progress:
+        with Progress("lines answered") as progress:
             yield progress
     else:
         yield lambda done: None

@@ -15,6 +15,11 @@ from schemas.mrc import MrcExample, PairExample, TaggingExample
 from schemas.spans import CharSpan
 from training.tasks.columns import joined, located
 
+EXAMPLES = {
+    "qa": '{"query": "Who won?", "context": "The Broncos won."}',
+    "tagging": '{"text": "Anna lives in Hanoi."}',
+    "pairs": '{"sentence1": "Anna lives in Hanoi.", "sentence2": "Anna lives in Vietnam."}',
+}
 JOINERS = "\u00ad\u200c\u200d"  # soft hyphen, zero-width non-joiner and joiner: inside of words and emoji
 # Letters of scripts that are written without blanks: Thai, Lao, Burmese, Khmer, Kana, Han.
 ALONE = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"

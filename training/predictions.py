@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from training.tasks.tags import Entity
+
 
 class Span(NamedTuple):
     """A piece of the record's text: `text[start_char:end_char]`, in code points, half-open."""
@@ -25,6 +27,7 @@ class Prediction(NamedTuple):
     label: str | None = None  # of a pair
     scores: Mapping[str, float] = {}  # a pair: each label's probability; a question: "no_answer", where there is one
     tags: tuple[str, ...] = ()  # IOB2, one for each word of a sentence
+    unresolved: tuple[Entity, ...] | None = None  # mPMR's span F1 is over these: likely entities that may overlap
 
     def to_json(self) -> dict[str, Any]:
         values: dict[str, Any] = {"id": self.id, "spans": [span._asdict() for span in self.spans]}

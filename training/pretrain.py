@@ -26,8 +26,9 @@ from training.methods.clism import ClismMethod
 from training.methods.reader import Reader
 from training.methods.wae import WaeMethod
 from training.models.encoder import Encoder
-from training.models.folder import Pretrained, Provenance, add_que_token, load_model, save_model
+from training.models.folder import Pretrained, Provenance, load_model, save_model
 from training.models.heads import SpanHead, WaeExtractor
+from training.models.tokenizer import add_que_token
 from training.recipes import ClismObjective, PretrainConfig, Recipe, WaeObjective
 from training.start import Finished, begin, chosen_device, fingerprint, precision, size_of
 from training.tiny import tiny_model

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -14,13 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import tyro
 
-from training import plots
+from training import plots, whole
 from training.errors import ConfigError
 from training.metrics.reports import TITLES
 from training.metrics.tables import Table, latex, markdown, text
-from training.past_runs import Results, Run, in_order, main_figures, mean_and_sd, read_runs, write
+from training.past_runs import Results, Run, in_order, main_figures, mean_and_sd, read_runs
 from training.plots import Bar, mean_sd
 from training.report_page import Section, page
+from training.tasks.catalog import TASKS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,11 +33,11 @@ DRAWS = ("seed", "sample")  # settings that make another try of the same
 
 @dataclass(frozen=True)
 class ReportConfig:
-    """Which runs to set side by side, and how."""
+    """Tables of runs side by side: their settings, and their figures where they were evaluated."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN …")]
     """Folders that finetune or few-shot wrote, or folders of such folders."""
-    output: Path | None = None
+    output: str = ""
     """A folder for report.html, a page with curves and bars beside the tables, that needs no network."""
     format: Literal["text", "markdown", "latex", "json"] = "text"
     """Of what is printed. JSON has every figure, unrounded."""
@@ -74,8 +76,8 @@ def run(config: ReportConfig) -> str:
     tables = tables_of(groups)
     notes = notes_of(runs)
     if config.output:
-        path = config.output / "report.html"
-        write(path, page(sections_of(groups, tables), notes))
+        path = Path(config.output) / "report.html"
+        whole.text(path, page(sections_of(groups, tables), notes))
         print(f"Wrote {path}", file=sys.stderr)
     if config.format == "json":
         return as_json(groups, notes)
@@ -166,10 +168,19 @@ def differing_settings(runs: Sequence[Run]) -> list[str]:
 def _task_table(groups: Sequence[Group], task: str) -> Table:
     rows, figures = rows_of(groups, task), figures_of(groups, task)
     body = []
-    for group in groups:
+    for group in fitting(groups, task):
         cells = [[mean_and_sd(group.values(task, row, figure)) for figure in figures] for row in rows]
         body.append([group.name, *(" / ".join(cell) if any(cell) else "–" for cell in cells)])
     return Table([f"{task}, {' / '.join(TITLES[figure] for figure in figures)}", *rows], body)
+
+
+def fitting(groups: Sequence[Group], task: str) -> list[Group]:
+    """Those that have results of the task or could have some, because their own is of the same kind."""
+    return [group for group in groups if any(_fits(run, task) for run in group.runs)]
+
+
+def _fits(run: Run, task: str) -> bool:
+    return task in run.results or task not in TASKS or run.kind in (None, TASKS[task].kind)
 
 
 def _tasks(groups: Sequence[Group]) -> list[str]:
@@ -212,11 +223,14 @@ def notes_of(runs: Sequence[Run]) -> list[str]:
     for run in runs:
         if not run.has_model:
             continue
-        if not run.results:
-            notes.append(f"{run.name}: no results: polyspan-train evaluate {run.folder} …")
+        folder = shlex.quote(str(run.folder))
+        if run.kind == "pretraining":
+            notes.append(f"{run.name}: not fine-tuned: polyspan-train finetune … --model {folder}/model")
+        elif not run.results:
+            notes.append(f"{run.name}: no results: polyspan-train evaluate {folder} …")
         for task in tasks:
-            if run.results and task not in run.results:
-                notes.append(f"{run.name}: no results of {task}: polyspan-train evaluate {run.folder} …")
+            if run.results and task not in run.results and _fits(run, task):
+                notes.append(f"{run.name}: no results of {task}: polyspan-train evaluate {folder} …")
     return notes
 
 
@@ -230,12 +244,18 @@ def sections_of(groups: Sequence[Group], tables: dict[str, Table]) -> list[Secti
         best: set[tuple[int, int]] = set()
         pictures: dict[str, Figure] = {}
         if title == "Runs":
-            losses = {group.name: [run.losses for run in group.runs if run.losses.points] for group in groups}
-            dev = {group.name: [run.dev for run in group.runs if run.dev.points] for group in groups}
-            if any(losses.values()):
-                pictures["Training loss, smoothed. Runs of one row have one colour."] = plots.learning_curves(losses)
-            if any(dev.values()):
-                pictures["Scores on the dev files. Rings: the best, whose weights were kept."] = plots.dev_curves(dev)
+            trained_on = list(dict.fromkeys(_trained_on(run) for group in groups for run in group.runs))
+            for task in trained_on:  # losses and scores of different tasks say nothing about one another
+                of = {group.name: [run for run in group.runs if _trained_on(run) == task] for group in groups}
+                losses = {name: [run.losses for run in runs if run.losses.points] for name, runs in of.items()}
+                dev = {name: [run.dev for run in runs if run.dev.points] for name, runs in of.items()}
+                told = f" on {task}" if task and len(trained_on) > 1 else ""
+                if any(losses.values()):
+                    caption = f"Training loss{told}, smoothed. Runs of one row have one colour."
+                    pictures[caption] = plots.learning_curves(losses)
+                if any(dev.values()):
+                    caption = f"Scores on the dev files{told}. Rings: the best, whose weights were kept."
+                    pictures[caption] = plots.dev_curves(dev)
         elif title != "What differs":
             best = best_cells(groups, title)
             for figure in figures_of(groups, title):
@@ -244,11 +264,16 @@ def sections_of(groups: Sequence[Group], tables: dict[str, Table]) -> list[Secti
     return found
 
 
+def _trained_on(run: Run) -> str:
+    return str(run.settings.get("task", ""))
+
+
 def best_cells(groups: Sequence[Group], task: str) -> set[tuple[int, int]]:
     """Row and column in a task's table of the highest first figure in each column, where there is something to beat."""
     figure, found = figures_of(groups, task)[0], set()
     for column, row in enumerate(rows_of(groups, task), start=1):
-        bars = {at: bar.value for at, group in enumerate(groups) if (bar := group.bar(task, row, figure))}
+        of = enumerate(fitting(groups, task))
+        bars = {at: bar.value for at, group in of if (bar := group.bar(task, row, figure))}
         if len(bars) > 1:
             found |= {(at, column) for at, value in bars.items() if value == max(bars.values())}
     return found
@@ -259,7 +284,7 @@ def _bars(groups: Sequence[Group], task: str, figure: str) -> Figure:
         group.name: {row: bar for row in rows_of(groups, task) if (bar := group.bar(task, row, figure))}
         for group in groups
     }
-    return plots.language_bars(bars, f"{task}, {TITLES[figure]}")
+    return plots.language_bars(bars, f"{task}, {TITLES[figure]}", order=rows_of(groups, task))
 
 
 def as_json(groups: Sequence[Group], notes: Sequence[str]) -> str:

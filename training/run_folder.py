@@ -21,12 +21,13 @@ from pathlib import Path
 from typing import Any
 
 from schemas import manifest
+from training import whole
 from training.errors import ConfigError
 from training.recipes import ClismObjective, PretrainConfig
 
 FORMAT_VERSION = 1
 FILE_NAME = "run.json"
-_UNFINISHED = ".unfinished-run.json"
+_UNFINISHED = f".{FILE_NAME}.unfinished"
 # What decides a run's result; what else differs is told, and no hindrance.
 DECIDING = ("recipe", "data", "weights", "model", "baseline", "selection")
 
@@ -106,10 +107,7 @@ def begin(folder: Path, now: Mapping[str, Any]) -> list[str]:
     """
     path = folder / FILE_NAME
     if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        beside = path.with_name(_UNFINISHED)
-        beside.write_text(json.dumps(now, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-        beside.replace(path)
+        whole.text(path, json.dumps(now, indent=2, ensure_ascii=False) + "\n")
         return []
     before = json.loads(path.read_text(encoding="utf-8"))
     found = list(differences(before, json.loads(json.dumps(now))))

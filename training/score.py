@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ from training.tasks import squad_json
 from training.tasks.catalog import TASKS, Task
 from training.tasks.columns import read_tags
 from training.tasks.files import known, lang_in
-from training.tasks.tags import TAG
+from training.tasks.tags import TAG, Entity
 from training.tasks.tsv import read_labels
 
 
@@ -68,13 +68,17 @@ def run(config: ScoreConfig) -> str:
     return FORMATS[config.format](report_of(config))
 
 
-def report_of(config: ScoreConfig) -> Report:
-    """Every figure. Raises `ConfigError` for what cannot work, and `InputError` naming the file and line at fault."""
+def report_of(config: ScoreConfig, unresolved: Sequence[Sequence[Iterable[Entity]] | None] = ()) -> Report:
+    """Every figure. `unresolved`: of each gold file's sentences, what a model found before entities that overlap were
+    resolved, where it says so; official files cannot hold them. Raises `ConfigError` for what cannot work, and
+    `InputError` naming the file and line at fault."""
     task = checked(config)
     rows: list[Row] = []
     for index, (gold, predictions) in enumerate(zip(config.gold, config.predictions, strict=True)):
         given = config.langs[index] if config.langs else None
-        counted = _COUNT[task.kind](config, gold, predictions, given)
+        found = unresolved[index] if unresolved else None
+        more = {} if found is None else {"unresolved": found}
+        counted = _COUNT[task.kind](config, gold, predictions, given, **more)
         if not counted:
             raise InputError(f"{gold}: holds nothing to score")
         rows += [_row(config, task.row(gold, lang), lang, each, gold, predictions) for lang, each in counted.items()]
@@ -124,7 +128,13 @@ def _questions(config: ScoreConfig, gold: Path, path: Path, lang: str | None) ->
     return {each: counted._replace(notes={**counted.notes, **notes}) for each, counted in found.items()}
 
 
-def _sentences(config: ScoreConfig, gold: Path, path: Path, lang: str | None) -> dict[str, Counted]:
+def _sentences(
+    config: ScoreConfig,
+    gold: Path,
+    path: Path,
+    lang: str | None,
+    unresolved: Sequence[Iterable[Entity]] | None = None,
+) -> dict[str, Counted]:
     examples, flags = TASKS[config.task].read(gold, lang)
     golds = [example.tags for example in examples]
     if "unlabelled" in flags:  # one column: XTREME's label file, or its test file, which has no labels
@@ -140,7 +150,8 @@ def _sentences(config: ScoreConfig, gold: Path, path: Path, lang: str | None) ->
                 f"{path}:{line}: expected a sentence of {len(tags)} tags, as {example.id} in {gold} has; "
                 f"found {len(guess)}"
             )
-    return count_sentences([example.lang for example in examples], golds, [tags for _, tags in predictions])
+    langs = [example.lang for example in examples]
+    return count_sentences(langs, golds, [tags for _, tags in predictions], unresolved)
 
 
 def _pairs(config: ScoreConfig, gold: Path, path: Path, lang: str | None) -> dict[str, Counted]:
@@ -166,7 +177,7 @@ def _label(task: Task, path: Path, line: int, label: str) -> str:
     return label
 
 
-_COUNT = {"qa": _questions, "tagging": _sentences, "pairs": _pairs}
+_COUNT: dict[str, Callable[..., dict[str, Counted]]] = {"qa": _questions, "tagging": _sentences, "pairs": _pairs}
 
 
 # --- the same of values in memory: language → what is counted in it ---------------------------------------------------
@@ -194,11 +205,18 @@ def normalizer(task: str, lang: str, arabic: mlqa.Arabic = "official") -> squad.
 
 
 def count_sentences(
-    langs: Sequence[str], golds: Sequence[Sequence[str]], predictions: Sequence[Sequence[str]]
+    langs: Sequence[str],
+    golds: Sequence[Sequence[str]],
+    predictions: Sequence[Sequence[str]],
+    unresolved: Sequence[Iterable[Entity]] | None = None,
 ) -> dict[str, Counted]:
-    """A list of tags for each sentence."""
+    """A list of tags for each sentence; of entities, which may overlap, in `unresolved`."""
     return {
-        lang: counting.sentences([golds[at] for at in places], [predictions[at] for at in places])
+        lang: counting.sentences(
+            [golds[at] for at in places],
+            [predictions[at] for at in places],
+            None if unresolved is None else [unresolved[at] for at in places],
+        )
         for lang, places in _by_lang(langs).items()
     }
 

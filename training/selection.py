@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from training import whole
+
 FILE_NAME = "dev.jsonl"
 
 
@@ -47,14 +49,28 @@ class Selection:
         self._write()
         return is_best
 
+    @property
+    def last_line(self) -> str:
+        """The last evaluation, for people."""
+        row, best = self.rows[-1], self.best
+        assert best
+        figures = "; ".join(
+            f"{name} " + ", ".join(f"{figure} {value:.2f}" for figure, value in of.items())
+            for name, of in row["figures"].items()
+        )
+        kept = "the best so far" if row["best"] else f"the best was {best['score']:.2f} at step {best['step']:,}"
+        return f"  dev after step {row['step']:,} (epoch {row['epoch']:.3g}): {figures}: {kept}"
+
     def _write(self) -> None:
         if self.rows or self.path.exists():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            beside = self.path.with_name(f".unfinished-{FILE_NAME}")
-            beside.write_text("".join(json.dumps(row) + "\n" for row in self.rows), encoding="utf-8")
-            beside.replace(self.path)
+            whole.text(self.path, "".join(json.dumps(row) + "\n" for row in self.rows))
 
 
 def read(path: Path) -> list[dict[str, Any]]:
     """The rows of a run's dev.jsonl; none if it was never evaluated."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
+
+def flat(figures: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
+    """`{"dev-en": {"f1": 61.2}}` → `{"dev-en f1": 61.2}`"""
+    return {f"{name} {figure}": value for name, of in figures.items() for figure, value in of.items()}

@@ -52,7 +52,7 @@ def xlmr_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def que_tokenizer(xlmr_folder: Path) -> PreTrainedTokenizerBase:
     """The tokenizer of `xlmr_folder` with [QUE]."""
-    from training.models.folder import load_tokenizer
+    from training.models.tokenizer import load_tokenizer
 
     return load_tokenizer(xlmr_folder)
 

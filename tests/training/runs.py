@@ -14,16 +14,18 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from training.finetune_recipes import FinetuneConfig
 from training.recipes import RECIPES, PretrainConfig
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 DATA = {"tiny_clism": GOLDEN / "clism-1", "tiny_mpmr": GOLDEN / "anchor_mrc-1"}
 SPEEDS = {"seconds", "examples_per_s", "tokens_per_s", "loader_wait"}
+Config = PretrainConfig | FinetuneConfig
 PATIENCE = 120.0  # seconds
 
 # Imports torch once; its children start in no time, and have run nothing before.
 server = multiprocessing.get_context("forkserver")
-server.set_forkserver_preload(["training.pretrain", "torch.utils.tensorboard", "torch._dynamo"])
+server.set_forkserver_preload(["training.pretrain", "training.finetune", "torch.utils.tensorboard", "torch._dynamo"])
 
 
 def small(
@@ -42,7 +44,7 @@ def small(
     )
 
 
-def start(config: PretrainConfig, ranks: int = 1) -> list[BaseProcess]:
+def start(config: Config, ranks: int = 1) -> list[BaseProcess]:
     """The processes of a run, as torchrun starts them: each with its loader's workers in a group of its own."""
     port = free_port()
     processes = [server.Process(target=_run, args=(config, rank, ranks, port)) for rank in range(ranks)]
@@ -58,7 +60,7 @@ def finish(processes: Sequence[BaseProcess]) -> list[int | None]:
     return [process.exitcode for process in processes]
 
 
-def kill_at(config: PretrainConfig, row: int, ranks: int = 1) -> None:
+def kill_at(config: Config, row: int, ranks: int = 1) -> None:
     """Starts a run, and kills all its processes with SIGKILL once the log has so many rows."""
     processes = start(config, ranks)
     wait_for_row(config, row, processes)
@@ -67,7 +69,7 @@ def kill_at(config: PretrainConfig, row: int, ranks: int = 1) -> None:
     assert finish(processes) == [-signal.SIGKILL] * ranks, "it was over before it could be killed"
 
 
-def wait_for_row(config: PretrainConfig, row: int, processes: Sequence[BaseProcess]) -> None:
+def wait_for_row(config: Config, row: int, processes: Sequence[BaseProcess]) -> None:
     log, until = Path(config.output) / "metrics.jsonl", time.monotonic() + PATIENCE
     while not log.exists() or log.read_text().count("\n") < row:
         assert time.monotonic() < until and all(process.is_alive() for process in processes)
@@ -93,7 +95,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _run(config: PretrainConfig, rank: int, ranks: int, port: int) -> None:
+def _run(config: Config, rank: int, ranks: int, port: int) -> None:
     if ranks > 1:
         values = {
             "RANK": rank,
@@ -108,9 +110,10 @@ def _run(config: PretrainConfig, rank: int, ranks: int, port: int) -> None:
     import torch
 
     from training.cli import quiet_libraries
+    from training.finetune import finetune
     from training.pretrain import pretrain
 
     quiet_libraries()
     torch.set_num_threads(1)
-    finished = pretrain(config)
+    finished = finetune(config) if isinstance(config, FinetuneConfig) else pretrain(config)
     raise SystemExit(128 + finished.stopped_by if finished.stopped_by else 0)

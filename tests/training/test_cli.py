@@ -104,7 +104,7 @@ def test_a_folder_that_is_no_dataset_is_named(tmp_path: Path, capsys: pytest.Cap
 def test_a_model_that_is_not_there_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("training.models.folder.snapshot_download", _unreachable)
+    monkeypatch.setattr("training.models.files.snapshot_download", _unreachable)
     arguments = ("--data", CLISM, "--output", str(tmp_path / "run"), "--model", str(tmp_path / "absent"))
     code, _, err = run("pretrain", "clism", *arguments, capsys=capsys)
     assert code == 1 and f"{tmp_path}/absent: no such folder" in err

@@ -17,7 +17,7 @@ from training.errors import ConfigError, InputError
 from training.finetune_recipes import MethodSettings, Plain, Que
 from training.inference import Predictor, batches, load_predictor, model_in, predict
 from training.methods.choice import FORMULATIONS, formulation_of
-from training.models.folder import load_tokenizer
+from training.models.tokenizer import load_tokenizer
 from training.predictions import Prediction
 from training.tasks.catalog import TASKS
 from training.tasks.tags import entities

@@ -78,6 +78,13 @@ def test_bars_stand_side_by_side_with_their_intervals() -> None:
     assert german < 1 < other
 
 
+def test_bars_stand_in_the_order_of_the_table_from_0_to_something() -> None:
+    of = {"one": {"fr": Bar(0.0, None), "avg": Bar(0.0, None)}, "other": {"de": Bar(0.0, None), "avg": Bar(0.0, None)}}
+    axes = plots.language_bars(of, "t", order=("de", "fr", "avg", "none")).axes[0]
+    assert [tick.get_text() for tick in axes.get_xticklabels()] == ["de", "fr", "avg"]
+    assert axes.get_ylim() == (0, 1)
+
+
 @pytest.mark.parametrize("count", [1, 5, 12, 24])
 def test_every_group_looks_different(count: int) -> None:
     figure = plots.learning_curves({f"run {at}": [Curve([(1, 2.0)])] * 3 for at in range(count)})

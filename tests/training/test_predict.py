@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,28 @@ def test_bad_lines_say_what_is_wrong_in_their_place(
         assert ("answers" in each) == (expected is None)
         assert expected is None or each["error"].startswith(expected)
     assert [each["id"] for each in found] == [1, 2, 4, "x", 6, 7, 8, 9, 10, 11, 12, 13, "last"]
-    assert '11 of 13 lines could not be read: see their "error"' in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert '11 of 13 lines could not be read: see their "error"\n' in told
+
+
+def test_who_asks_a_model_something_else_is_told_what_it_answers(
+    models: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _ = ask(models["Plain-qa"], [{"text": "Anna"}], tmp_path)
+    assert code == 1 and '1 of 1 lines could not be read: see their "error", and expected: {"query": ' in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("name", ["input", "output"])
+def test_a_closed_stream_is_named(
+    name: str, models: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in.jsonl").touch()
+    monkeypatch.setattr(sys, "stdin" if name == "input" else "stdout", None)  # as Python has it after `<&-`, `>&-`
+    config = PredictConfig(models["Plain-qa"], str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"))
+    with pytest.raises(ConfigError, match=f"standard {name} is closed: name a file with --{name}"):
+        run(replace(config, **{name: "-"}))
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,34 @@ def test_missing_results_are_told_with_the_next_command(tmp_path: Path) -> None:
     assert ["a", "–", "–"] in lines(tmp_path)  # in mlqa's table
 
 
+def test_runs_of_another_kind_of_task_have_no_place_in_a_table(tmp_path: Path) -> None:
+    results(make(tmp_path / "qa", task="squad"), "xquad", {"en": 80.0})
+    results(make(tmp_path / "tags", task="wikiann"), "wikiann", {"de": 70.0})
+    make(tmp_path / "more qa", task="tydiqa")
+    told = report.run(ReportConfig((tmp_path,)))
+    tables = [[line.split("  ")[0] for line in table.splitlines()] for table in told.split("\n\n")]
+    assert ["xquad, F1 / EM", "more qa", "qa"] in tables and ["wikiann, F1 / EM", "tags"] in tables
+    assert told.count("no results") == 1 and f"polyspan-train evaluate '{tmp_path}/more qa'" in told
+
+
+def test_losses_of_different_tasks_are_pictures_of_their_own(tmp_path: Path) -> None:
+    for task in ("squad", "wikiann"):
+        make(tmp_path / task, task=task)
+    groups = report.grouped(past_runs.read_runs((tmp_path,)), ())
+    overview, _ = report.sections_of(groups, report.tables_of(groups))
+    assert [caption.partition(",")[0] for caption in overview.pictures] == [
+        "Training loss on squad",
+        "Training loss on wikiann",
+    ]
+
+
+def test_a_pre_trained_model_is_not_to_be_evaluated(tmp_path: Path) -> None:
+    make(tmp_path / "pre", objective={"clism_weight": 1.0})
+    told = report.run(ReportConfig((tmp_path,)))
+    assert f"pre: not fine-tuned: polyspan-train finetune … --model {tmp_path}/pre/model" in told
+    assert "evaluate" not in told
+
+
 def test_a_run_whose_model_was_deleted_after_its_evaluation_is_finished(tmp_path: Path) -> None:
     results(make(tmp_path / "few/64/sample-1", finished=False), "xquad", {"en": 80.0})
     assert ["64/sample-1", "1", "3", "–", "–", "finished"] in lines(tmp_path / "few")
@@ -245,7 +273,7 @@ def compared(tmp_path: Path) -> Path:
 
 
 def test_the_page_has_every_table_and_picture_and_fetches_nothing(compared: Path, tmp_path: Path) -> None:
-    report.run(ReportConfig((compared,), output=tmp_path / "page"))
+    report.run(ReportConfig((compared,), output=str(tmp_path / "page")))
     text = (tmp_path / "page" / "report.html").read_text(encoding="utf-8")
     found = Checker(text)
     assert found.tags.count("table") == 3

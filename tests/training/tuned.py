@@ -12,7 +12,8 @@ from training.data.tokens import TextEncoder
 from training.finetune_recipes import MethodSettings, Plain, Que, Reading, TwoStage, Unified
 from training.methods.choice import formulation_of
 from training.models.finetuned import save_finetuned
-from training.models.folder import Provenance, add_que_token, load_model
+from training.models.folder import Provenance, load_model
+from training.models.tokenizer import add_que_token
 from training.tasks.columns import joined
 
 Kind = Literal["qa", "tagging", "pairs"]

@@ -6,7 +6,7 @@ start of its own sequence, a batch's are indices into T; an answer is its first 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from training.data.batches import Movable, Packed, WaeBatch, numbers, pack, shifted
+from training.errors import InputError
 
 
 class MrcWindow(NamedTuple):
@@ -84,6 +85,16 @@ class PairBatch(Movable):
     inputs: Packed
     labels_N: Tensor  # -1 where the record has none
     example_ids: tuple[str, ...]  # N
+
+
+def number_of(name: str, numbers: Mapping[str, int], record: str, what: str) -> int:
+    """The number of a record's tag or label. Raises `InputError` if the task has no such."""
+    if name not in numbers:
+        raise InputError(
+            f"{record}: expected a {what} of {', '.join(numbers)}, found {name}. Choose the --task whose labels the "
+            "file has"
+        )
+    return numbers[name]
 
 
 def mrc_batch(windows: Sequence[MrcWindow]) -> MrcBatch:

@@ -116,7 +116,7 @@ class TextEncoder:
     @property
     def que_id(self) -> int:
         """The id of `[QUE]`. Raises `ConfigError` if the tokenizer has none."""
-        return self._special_id(QUE_TOKEN, "Add it to tokenizer and model: training.models.folder.add_que_token")
+        return self._special_id(QUE_TOKEN, "Add it to tokenizer and model: training.models.tokenizer.add_que_token")
 
     @property
     def mask_id(self) -> int:

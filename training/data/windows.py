@@ -1,9 +1,10 @@
-"""Records of benchmarks as windows: what a model reads of them, with exact places back into their texts.
+"""Questions and their contexts as windows: what a model reads of them, with exact places back into the contexts.
 
-The tokenizer's special tokens count in `Reading.max_tokens`. What is too long is read in several windows that overlap;
-those of questions are what Hugging Face's tokenizer makes with `truncation="only_second"` and `stride`: every window is
-full, but for the last, which ends with the context. A record of which the tokenizer leaves nothing gives no window, so
-its prediction is empty; whoever wants to count such records finds that no window names their place.
+The tokenizer's special tokens count in `Reading.max_tokens`. A context that is too long is read in several windows that
+overlap: those that Hugging Face's tokenizer makes with `truncation="only_second"` and `stride`. Every window is full,
+but for the last, which ends with the context, and for windows of whole words. A record of whose context the tokenizer
+leaves nothing gives no window, so its prediction is empty; whoever wants to count such records finds that no window
+names their place.
 
 Answers decide where windows are in one case alone: one that lies whole in none of them gets one more. Prediction that
 must not know of answers is given records without.
@@ -11,32 +12,34 @@ must not know of answers is given records without.
 What was cut or lost stands in the `notes` of a record's first window, each reason once:
 
     truncated_query            the query is longer than `max_query_tokens`: its end was cut
-    answer_without_tokens      the tokenizer leaves out an answer's code points: not learnt
+    answer_without_tokens      the tokenizer leaves out an answer's code points
     not_on_token_boundary      kept: the fewest tokens that cover an answer read as a little more, or less
-    answer_longer_than_window  an answer fits no window: not learnt
+    answer_longer_than_window  an answer fits no window
     answer_elsewhere           the record has answers, but the context does not hold them where its file says
-    word_without_tokens        the tokenizer leaves out a word: no tag is learnt or predicted for it
-    truncated_word             a word is longer than a window: its end was cut
-    truncated_pair             two sentences are longer than `max_tokens`: the longer was cut, or both
+
+A record that loses all its answers must not be trained on (`taught`).
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from schemas.mrc import MrcExample, PairExample, TaggingExample
+from schemas.mrc import MrcExample
 from schemas.spans import CharSpan
 from training.data.features import place_answer
-from training.data.task_batches import MrcWindow, PairFeatures, TagWindow
+from training.data.pieces import room_for, word_pieces
+from training.data.task_batches import MrcWindow
 from training.data.tokens import Encoded, TextEncoder, token_span
-from training.errors import ConfigError, InputError
 from training.finetune_recipes import Reading
 
+LOST = frozenset({"answer_without_tokens", "answer_longer_than_window", "answer_elsewhere"})
+
 _K = TypeVar("_K", bound=Hashable)
+_F = TypeVar("_F")
 
 
 class _Context(NamedTuple):
@@ -59,7 +62,7 @@ def question_windows(
     `query` spans the query without [QUE]. Raises `ConfigError` if the longest query leaves no room for a context.
     """
     contexts = _each_once([each.context for each in records], encoder.encode)
-    return _mrc_windows(records, contexts, encoder, reading, with_que)
+    return _mrc_windows(records, contexts, encoder, reading, with_que, cut=_pieces)
 
 
 def word_windows(
@@ -68,7 +71,8 @@ def word_windows(
     """The same with contexts whose words, given for each record, are tokenised one by one.
 
     Every token begins and ends where its word does, so that any span of tokens reads as whole words; the "▁" that
-    stands alone before a word is empty, as in running text. Text between words is left out.
+    stands alone before a word is empty, as in running text. Text between words is left out. No window ends within a
+    word, but where the word alone is too long for one, or an answer that neighbours cut needs a window of its own.
     """
 
     def encode(context_words: tuple[str, tuple[CharSpan, ...]]) -> Encoded:
@@ -83,7 +87,7 @@ def word_windows(
         return Encoded(tuple(ids), tuple(starts), tuple(ends))
 
     contexts = _each_once([(each.context, tuple(spans)) for each, spans in zip(records, words, strict=True)], encode)
-    return _mrc_windows(records, contexts, encoder, reading, with_que=False)
+    return _mrc_windows(records, contexts, encoder, reading, with_que=False, cut=_pieces_of_words)
 
 
 def with_candidates(
@@ -106,65 +110,13 @@ def with_candidates(
     return [each._replace(candidates=_candidates(each, candidates[each.record], size)) for each in windows]
 
 
-def tag_names(labels: Sequence[str]) -> tuple[str, ...]:
-    """The IOB2 tags of entities of these types: a tag's place is its number."""
-    return ("O", *[f"{prefix}-{label}" for label in labels for prefix in "BI"])
-
-
-def tag_windows(records: Sequence[TaggingExample], encoder: TextEncoder, reading: Reading) -> list[TagWindow]:
-    """`<s> words </s>`. Windows overlap by at most `stride` tokens and hold whole words.
-
-    A word is in `words` of that window alone which gives it most context, counted on its poorer side; of two such, the
-    earlier. Raises `InputError` if a record has a tag that `reading.labels` do not know.
-    """
-    numbers = {name: number for number, name in enumerate(tag_names(reading.labels))}
-    room = _room(reading, len(encoder.single(())))
-    before = encoder.single([-1]).index(-1)
-    found: list[TagWindow] = []
-    for index, record in enumerate(records):
-        labels = [_number(numbers, tag, record.id, "tag") for tag in record.tags]
-        ids, places, notes = _fitting_words(*encoder.encode_words(record.text, record.tokens), room)
-        kept = [word for word, (start, end) in enumerate(places) if start < end]
-        if not kept:
-            continue
-        edges = [0, *[places[word][1] for word in kept]]  # word kept[i] and a lone "▁" before it are edges[i : i + 2]
-        pieces = _word_pieces(edges, room, reading.stride)
-        for piece, mine in zip(pieces, _shared_out(edges, pieces), strict=True):
-            if not mine:
-                continue
-            start = edges[piece[0]]
-            whole = encoder.single(ids[start : edges[piece[1]]])
-            words = [kept[word] for word in mine]
-            found.append(
-                TagWindow(
-                    id=record.id,
-                    record=index,
-                    ids=np.array(whole, np.int32),
-                    words=tuple(words),
-                    places=tuple([before + places[word][0] - start for word in words]),
-                    labels=tuple([labels[word] for word in words]) if labels else (),
-                    notes=notes,
-                )
-            )
-            notes = ()
-    return found
-
-
-def pair_features(records: Sequence[PairExample], encoder: TextEncoder, reading: Reading) -> list[PairFeatures]:
-    """`<s> first </s></s> second </s>`, one for each record; the longer sentence is cut, as Hugging Face's tokenizer
-    does with `truncation=True`. Raises `InputError` if a record has a label that `reading.labels` do not hold.
-    """
-    numbers = {name: number for number, name in enumerate(reading.labels)}
-    room = _room(reading, len(encoder.pair((), ())[0]))
-    found = []
-    for index, record in enumerate(records):
-        label = -1 if record.label is None else _number(numbers, record.label, record.id, "label")
-        first, second = encoder.ids(record.sentence1), encoder.ids(record.sentence2)
-        notes = ("truncated_pair",) if len(first) + len(second) > room else ()
-        most_first, most_second = _longest_first(len(first), len(second), room)
-        ids, _, _ = encoder.pair(first[:most_first], second[:most_second])
-        found.append(PairFeatures(record.id, index, np.array(ids, np.int32), label, notes))
-    return found
+def taught(features: Sequence[_F]) -> list[_F]:
+    """What to train on: windows of a query all of whose answers were `LOST` would teach that it has none. Features of
+    other kinds are all kept."""
+    windows = [each for each in features if isinstance(each, MrcWindow)]
+    answered = {(each.record, each.label) for each in windows if each.answers}
+    lost = {(each.record, each.label) for each in windows if LOST.intersection(each.notes)} - answered
+    return [each for each in features if not (isinstance(each, MrcWindow) and (each.record, each.label) in lost)]
 
 
 def _each_once(keys: Iterable[_K], encode: Callable[[_K], Encoded]) -> Iterator[_Context]:
@@ -182,9 +134,10 @@ def _mrc_windows(
     encoder: TextEncoder,
     reading: Reading,
     with_que: bool,
+    cut: Callable[[_Context, int, int], list[tuple[int, int]]],
 ) -> list[MrcWindow]:
     que = [encoder.que_id] if with_que else []
-    _room(reading, len(encoder.pair((), ())[0]) + len(que), reading.max_query_tokens)
+    room_for(reading, len(encoder.pair((), ())[0]) + len(que), reading.max_query_tokens)
     found: list[MrcWindow] = []
     for index, (record, context) in enumerate(zip(records, contexts, strict=True)):
         query = encoder.ids(record.query)
@@ -198,7 +151,7 @@ def _mrc_windows(
         encoded = _offsets(context.starts, context.ends)
         placed = [place_answer(encoded, start, end, 0, length, notes) for start, end in record.answers]
         answers = list(dict.fromkeys(answer for answer in placed if answer is not None))
-        pieces = _pieces(length, room, reading.stride)
+        pieces = cut(context, room, reading.stride)
         for answer in answers:
             if not any(_within(answer, piece) for piece in pieces):
                 if answer[1] - answer[0] < room:
@@ -234,13 +187,25 @@ def _offsets(starts: np.ndarray, ends: np.ndarray) -> Encoded:
     return Encoded((), tuple(starts.tolist()), tuple(ends.tolist()))
 
 
-def _pieces(length: int, room: int, stride: int) -> list[tuple[int, int]]:
-    """`[start, end)` of the windows of a text of `length` tokens. Neighbours share `stride`, at most half of `room`."""
+def _pieces(context: _Context, room: int, stride: int) -> list[tuple[int, int]]:
+    """`[start, end)` of the windows of a text. Neighbours share `stride` tokens, at most half of `room`."""
+    length = len(context.ids)
     if not length:
         return []
     step = room - min(stride, room // 2)
     more = -(-max(length - room, 0) // step)
     return [(start, min(start + room, length)) for start in range(0, (more + 1) * step, step)]
+
+
+def _pieces_of_words(context: _Context, room: int, stride: int) -> list[tuple[int, int]]:
+    """The same of a text whose tokens begin where their words do, cut between words. Neighbours share `stride` tokens
+    at most; a word longer than `room` is cut as if it were several."""
+    length = len(context.ids)
+    if not length:
+        return []
+    words = [0, *(np.flatnonzero(np.diff(context.starts)) + 1).tolist(), length]
+    edges = [edge for start, end in pairwise(words) for edge in range(start, end, room)] + [length]
+    return [(edges[first], edges[end]) for first, end in word_pieces(edges, room, stride)]
 
 
 def _piece_around(answer: tuple[int, int], length: int, room: int) -> tuple[int, int]:
@@ -270,82 +235,3 @@ def _candidates(window: MrcWindow, spans: Sequence[CharSpan], size: int) -> tupl
     if window.answers[0] not in placed:
         placed[size - 1 :] = [window.answers[0]]
     return tuple(placed)
-
-
-def _fitting_words(
-    ids: list[int], places: list[tuple[int, int]], room: int
-) -> tuple[list[int], list[tuple[int, int]], tuple[str, ...]]:
-    """The same, with words cut that fit no window even alone, and the notes on that."""
-    notes = {"word_without_tokens": any(start == end for start, end in places)}
-    kept: list[int] = []
-    moved = []
-    done = 0
-    for start, end in places:
-        if start == end:
-            moved.append((len(kept), len(kept)))
-            continue
-        notes["truncated_word"] = notes.get("truncated_word", False) or end - start > room
-        begin = done if end - done <= room else start  # a lone "▁" is the first to go
-        cut = min(end, begin + room)
-        moved.append((len(kept) + start - begin, len(kept) + cut - begin))
-        kept += ids[begin:cut]
-        done = end
-    return kept, moved, tuple(note for note, holds in notes.items() if holds)
-
-
-def _word_pieces(edges: Sequence[int], room: int, stride: int) -> list[tuple[int, int]]:
-    """Windows of words `[first, end)`, where word i lies between edges i and i + 1 and is no longer than `room`."""
-    last = len(edges) - 1
-    first, end = 0, bisect_right(edges, edges[0] + room) - 1
-    pieces = [(first, end)]
-    while end < last:
-        # No more than `stride` tokens back, and so that the next word fits.
-        back = max(edges[end] - min(stride, room // 2), edges[end + 1] - room)
-        first = bisect_left(edges, back)
-        end = bisect_right(edges, edges[first] + room) - 1
-        pieces.append((first, end))
-    return pieces
-
-
-def _shared_out(edges: Sequence[int], pieces: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Which words each of the windows is for."""
-    best = [(-1, 0)] * (len(edges) - 1)  # context on the poorer side, and which window gives it
-    for number, (first, end) in enumerate(pieces):
-        for word in range(first, end):
-            context = min(edges[word] - edges[first], edges[end] - edges[word + 1])
-            if context > best[word][0]:
-                best[word] = (context, number)
-    mine: list[list[int]] = [[] for _ in pieces]
-    for word, (_, number) in enumerate(best):
-        mine[number].append(word)
-    return mine
-
-
-def _longest_first(first: int, second: int, room: int) -> tuple[int, int]:
-    """How much of two sentences is kept: the longer gives way, down to the half."""
-    if first > second:
-        return _longest_first(second, first, room)[::-1]
-    if first + second <= room:
-        return first, second
-    return (first, room - first) if first <= room // 2 else (room // 2, room - room // 2)
-
-
-def _room(reading: Reading, taken: int, query: int = 0) -> int:
-    """Tokens left for text of a sequence, of which special tokens take `taken` and the longest query `query`."""
-    room = reading.max_tokens - taken - query
-    if room < 1:
-        and_query = f" and {query} of a query. Lower --max-query-tokens or raise" if query else ". Raise"
-        raise ConfigError(
-            f"max_tokens {reading.max_tokens}: expected room for text beside {taken} special tokens{and_query} "
-            "--max-tokens"
-        )
-    return room
-
-
-def _number(numbers: dict[str, int], name: str, record: str, what: str) -> int:
-    if name not in numbers:
-        raise InputError(
-            f"{record}: expected a {what} of {', '.join(numbers)}, found {name}. Choose the --task whose labels the "
-            "file has"
-        )
-    return numbers[name]

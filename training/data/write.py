@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from schemas.counts import Counts
 from schemas.manifest import InputFile, Manifest, ShardEntry
 from schemas.rejects import Reject
 from schemas.shards import ROWS_PER_BATCH, SCHEMAS, Example, shard_name, write_shard
+from training import whole
 from training.errors import ConfigError
 from training.metrics.signatures import polyspan_version
 from training.run_folder import commit
@@ -60,7 +59,7 @@ def write_dataset(
     """
     folder = Path(folder)
     check_free(folder, overwrite)
-    with _beside(folder) as beside:
+    with whole.folder(folder) as beside:
         index = Manifest(
             schema=schema,
             shards=_write_shards(beside, schema, examples, rows_per_shard),
@@ -76,24 +75,6 @@ def write_dataset(
         (beside / "README.md").write_text(dataset_card(index), encoding="utf-8", newline="")
         (beside / manifest.FILE_NAME).write_text(index.to_json(), encoding="utf-8", newline="")
     return index
-
-
-@contextmanager
-def _beside(folder: Path) -> Iterator[Path]:
-    """An empty folder that takes the place of `folder` in the end; on an error it goes, and `folder` stays."""
-    beside, old = folder.with_name(f".{folder.name}.unfinished"), folder.with_name(f".{folder.name}.old")
-    for left in (beside, old):  # by a run that was killed here
-        shutil.rmtree(left, ignore_errors=True)
-    beside.mkdir(parents=True)
-    try:
-        yield beside
-    except BaseException:
-        shutil.rmtree(beside, ignore_errors=True)
-        raise
-    if folder.exists():
-        folder.rename(old)
-    beside.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _write_shards(

@@ -11,6 +11,7 @@ from training.errors import ConfigError
 from training.finetune_recipes import METHODS, MethodSettings, Plain, Que, Reading, TwoStage, Unified
 from training.methods.formulation import Formulation
 from training.methods.pairs import PlainPairs
+from training.methods.que_tags import QueTags
 from training.methods.questions import PlainQuestions, QueQuestions
 from training.methods.tags import PlainTags
 from training.methods.two_stage import TwoStageQuestions
@@ -21,6 +22,7 @@ FORMULATIONS: dict[tuple[type[MethodSettings], str], Callable[..., Formulation]]
     (Plain, "tagging"): PlainTags,
     (Plain, "pairs"): PlainPairs,
     (Que, "qa"): QueQuestions,
+    (Que, "tagging"): QueTags,
     (Unified, "qa"): UnifiedQuestions,
     (Unified, "tagging"): UnifiedTags,
     (Unified, "pairs"): UnifiedPairs,
@@ -28,18 +30,23 @@ FORMULATIONS: dict[tuple[type[MethodSettings], str], Callable[..., Formulation]]
 }
 
 
+def check_method(method: MethodSettings, kind: str) -> None:
+    """Raises `ConfigError` where the method has nothing for this kind of task."""
+    if (type(method), kind) not in FORMULATIONS:
+        names = {each: name for name, each in METHODS.items()}
+        able = [names[each] for each, of in FORMULATIONS if of == kind]
+        raise ConfigError(
+            f"method {names[type(method)]} has nothing for {kind}. Methods for it: {', '.join(able)}. "
+            "Take a recipe of one of those"
+        )
+
+
 def formulation_of(
     reading: Reading, encoder: TextEncoder, candidates: Mapping[MrcExample, Sequence[CharSpan]] | None = None
 ) -> Formulation:
     """What reads the task. `candidates`: for two-stage training alone, as `TwoStageQuestions` has them.
 
-    Raises `ConfigError` where the method has nothing for this kind of task."""
-    made_by = FORMULATIONS.get((type(reading.method), reading.kind))
-    if made_by is None:
-        names = {method: name for name, method in METHODS.items()}
-        able = [names[method] for method, kind in FORMULATIONS if kind == reading.kind]
-        raise ConfigError(
-            f"method {names[type(reading.method)]} has nothing for {reading.kind}. Methods for it: {', '.join(able)}. "
-            "Take a recipe of one of those"
-        )
+    Raises as `check_method` does."""
+    check_method(reading.method, reading.kind)
+    made_by = FORMULATIONS[type(reading.method), reading.kind]
     return made_by(reading, encoder) if candidates is None else made_by(reading, encoder, candidates=candidates)

@@ -13,13 +13,11 @@ import numpy as np
 from torch import Tensor, nn
 
 from schemas.mrc import PairExample
-from training.data.batches import Packed
+from training.data.pair_features import pair_features
 from training.data.task_batches import PairBatch, PairFeatures, pair_batch
 from training.data.tokens import TextEncoder
-from training.data.windows import pair_features
 from training.finetune_recipes import Reading
-from training.loop import Prepare
-from training.methods.reader import Reader, known_before, seeded
+from training.methods.reader import OnePass, Reader, known_before, seeded
 from training.models.folder import Pretrained
 from training.models.heads import task_head
 from training.objectives import Loss
@@ -28,7 +26,7 @@ from training.predictions import Prediction
 
 
 @dataclass(frozen=True)
-class PlainPairs:
+class PlainPairs(OnePass):
     """The classifier that transformers has for the encoder's family."""
 
     reading: Reading
@@ -51,12 +49,6 @@ class PlainPairs:
 
     def counts(self, batch: PairBatch) -> dict[str, int | Tensor]:
         return {"pairs": (batch.labels_N != UNLABELLED).sum()}
-
-    def passes(self, batch: PairBatch) -> tuple[Packed, ...]:
-        return (batch.inputs,)
-
-    def first_pass(self, model: Reader, batches: Sequence[PairBatch], prepare: Prepare) -> Sequence[Any]:
-        return [None] * len(batches)
 
     def losses(self, model: Reader, batch: PairBatch, known: Any) -> dict[str, Loss]:
         return {"pairs": label_loss(self._logits(model, batch), batch.labels_N)}

@@ -24,8 +24,8 @@ from training.data.task_batches import MrcBatch, MrcWindow, mrc_batch
 from training.data.tokens import TextEncoder
 from training.finetune_recipes import Que, Reading
 from training.loop import Prepare
+from training.methods.label_queries import entity_scores, label_windows, without_overlaps, word_edges
 from training.methods.reader import Reader, known_before, seeded
-from training.methods.unified import label_windows, tag_predictions, word_edges
 from training.models.folder import Pretrained
 from training.models.heads import SpanHead
 from training.objectives import Loss
@@ -100,10 +100,11 @@ class QueTags:
     def predictions(
         self, records: Sequence[TaggingExample], features: Sequence[MrcWindow], outputs: Sequence[Edges]
     ) -> list[Prediction]:
-        """Each likely start with the nearest likely end, as far as spans do not overlap (`tag_predictions`)."""
+        """Each likely start with the nearest likely end, as far as spans do not overlap (`without_overlaps`)."""
         longest = self.reading.max_answer_tokens
-        found = (_matched(window, edges, longest) for window, edges in zip(features, outputs, strict=True))
-        return tag_predictions(records, features, found, self.reading.labels)
+        matched = (_matched(window, edges, longest) for window, edges in zip(features, outputs, strict=True))
+        found = entity_scores(records, features, matched)
+        return [without_overlaps(*each, self.reading.labels) for each in zip(records, found, strict=True)]
 
     def _scores(self, model: Reader, batch: MrcBatch) -> tuple[Tensor, Tensor]:
         """start_NL, end_NL of each window's tokens; -inf beyond its context."""

@@ -15,13 +15,11 @@ import numpy as np
 from torch import Tensor, nn
 
 from schemas.mrc import MrcExample
-from training.data.batches import Packed
 from training.data.task_batches import MrcBatch, MrcWindow, mrc_batch
 from training.data.tokens import TextEncoder
 from training.data.windows import question_windows
 from training.finetune_recipes import Que, Reading
-from training.loop import Prepare
-from training.methods.reader import Reader, known_before, seeded
+from training.methods.reader import OnePass, Reader, known_before, seeded
 from training.models.folder import Pretrained
 from training.models.heads import QaHead, SpanHead
 from training.objectives import Loss
@@ -41,7 +39,7 @@ class WindowAnswers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PlainQuestions:
+class PlainQuestions(OnePass):
     """Start and end of the answer by the standard head (two-stage, equations 1 to 3).
 
     A window without the answer is taught [CLS].
@@ -67,12 +65,6 @@ class PlainQuestions:
 
     def counts(self, batch: MrcBatch) -> dict[str, int | Tensor]:
         return {"qa": batch.inputs.sequences}
-
-    def passes(self, batch: MrcBatch) -> tuple[Packed, ...]:
-        return (batch.inputs,)
-
-    def first_pass(self, model: Reader, batches: Sequence[MrcBatch], prepare: Prepare) -> Sequence[Any]:
-        return [None] * len(batches)
 
     def scores(self, model: Reader, hidden_TD: Tensor, batch: MrcBatch) -> tuple[Tensor, Tensor]:
         """start_NL, end_NL of every token of each window as either end of its answer, -inf beyond the window."""

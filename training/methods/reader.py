@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from training.models.encoder import Encoder
 from training.models.folder import Pretrained
+
+if TYPE_CHECKING:
+    from training.data.batches import Packed
+    from training.loop import Prepare
 
 
 class Reader(nn.Module):
@@ -19,6 +24,16 @@ class Reader(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.heads = nn.ModuleDict(dict(heads))
+
+
+class OnePass:
+    """Of a method whose losses take one pass of the encoder and know nothing of a step's other micro-batches."""
+
+    def passes(self, batch: Any) -> tuple[Packed, ...]:
+        return (batch.inputs,)
+
+    def first_pass(self, model: Reader, batches: Sequence[Any], prepare: Prepare) -> Sequence[Any]:
+        return [None] * len(batches)
 
 
 @contextmanager

@@ -13,13 +13,11 @@ import numpy as np
 from torch import Tensor, nn
 
 from schemas.mrc import TaggingExample
-from training.data.batches import Packed
+from training.data.tag_windows import tag_names, tag_windows
 from training.data.task_batches import TagBatch, TagWindow, tag_batch
 from training.data.tokens import TextEncoder
-from training.data.windows import tag_names, tag_windows
 from training.finetune_recipes import Reading
-from training.loop import Prepare
-from training.methods.reader import Reader, known_before, seeded
+from training.methods.reader import OnePass, Reader, known_before, seeded
 from training.models.folder import Pretrained
 from training.models.heads import task_head
 from training.objectives import Loss
@@ -29,7 +27,7 @@ from training.tasks.tags import entities, tags_of
 
 
 @dataclass(frozen=True)
-class PlainTags:
+class PlainTags(OnePass):
     """A word's tag is read from its first token."""
 
     reading: Reading
@@ -52,12 +50,6 @@ class PlainTags:
 
     def counts(self, batch: TagBatch) -> dict[str, int | Tensor]:
         return {"tags": (batch.labels_W != UNLABELLED).sum()}
-
-    def passes(self, batch: TagBatch) -> tuple[Packed, ...]:
-        return (batch.inputs,)
-
-    def first_pass(self, model: Reader, batches: Sequence[TagBatch], prepare: Prepare) -> Sequence[Any]:
-        return [None] * len(batches)
 
     def losses(self, model: Reader, batch: TagBatch, known: Any) -> dict[str, Loss]:
         return {"tags": label_loss(self._logits(model, batch), batch.labels_W)}

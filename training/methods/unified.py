@@ -3,17 +3,15 @@
 The extractor gives each pair of tokens i <= j a score S_ij, the log-odds that an answer begins with i and ends with j;
 that of the [CLS] pair says whether the query is answered at all. The loss is pre-training's, over all pairs.
 
-N windows, T tokens of a packed batch, H size of the extractor's factors, K best or likely spans.
+N windows, T tokens of a packed batch, H size of the extractor's factors, K spans of a window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -21,20 +19,27 @@ from schemas.mrc import MrcExample, PairExample, TaggingExample
 from training.data.batches import Packed
 from training.data.task_batches import MrcBatch, MrcWindow, mrc_batch
 from training.data.tokens import TextEncoder
-from training.data.windows import question_windows, word_windows
-from training.errors import InputError
+from training.data.windows import question_windows
 from training.finetune_recipes import Reading, Unified
 from training.loop import Prepare
+from training.methods.label_queries import (
+    check_label,
+    entity_scores,
+    label_windows,
+    probability,
+    without_overlaps,
+    word_edges,
+)
 from training.methods.questions import BEST, WindowAnswers, question_predictions, window_answers
 from training.methods.reader import Reader, known_before, seeded
 from training.models.folder import Pretrained
 from training.models.heads import WaeExtractor
-from training.objectives import Loss, at_least_fp32
-from training.objectives.spans import TopSpans
+from training.objectives import Loss
 from training.objectives.wae import valid_pairs, wae_loss
-from training.predictions import Prediction, Span
-from training.tasks.queries import pair_queries, tag_queries
-from training.tasks.tags import Entity, tags_of
+from training.objectives.wae_spans import LikelySpans, best_spans, cls_scores, likely_spans
+from training.predictions import Prediction
+from training.tasks.queries import pair_queries
+
 
 @dataclass(frozen=True)
 class _Unified:
@@ -114,8 +119,13 @@ class UnifiedTags(_Unified):
     def predictions(
         self, records: Sequence[TaggingExample], features: Sequence[MrcWindow], outputs: Sequence[LikelySpans]
     ) -> list[Prediction]:
-        """Every span of whole words with σ(S) > `threshold`, as far as they do not overlap (`tag_predictions`)."""
-        return tag_predictions(records, features, map(_whole_words, features, outputs), self.reading.labels)
+        """Every span of whole words with σ(S) > `threshold`, as far as they do not overlap (`without_overlaps`);
+        `unresolved` are all of them."""
+        found = entity_scores(records, features, map(_whole_words, features, outputs))
+        return [
+            without_overlaps(record, scores, self.reading.labels)._replace(unresolved=tuple(sorted(scores)))
+            for record, scores in zip(records, found, strict=True)
+        ]
 
 
 @dataclass(frozen=True)
@@ -140,6 +150,11 @@ class UnifiedPairs(_Unified):
             record = window.record // len(labels)
             windows.append(window._replace(record=record, answerable=window.label == records[record].label))
         return windows
+
+    def losses(self, model: Reader, batch: MrcBatch, known: Any) -> dict[str, Loss]:
+        """Without the figure `exact`, which is of answers within the text: there are none."""
+        loss = super().losses(model, batch, known)["wae"]
+        return {"wae": loss._replace(figures={"answerable": loss.figures["answerable"]})}
 
     def outputs(self, model: Reader, batch: MrcBatch) -> list[float]:
         """S of [CLS] in each window."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from training.metrics import accuracy, entity_f1, squad
+from training.tasks.tags import Entity, entities
 
 
 class Counted(NamedTuple):
@@ -35,16 +36,26 @@ def questions(
     return Counted(counts, figures, {"unanswered": found.unanswered})
 
 
-def sentences(golds: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> Counted:
-    """`f1`, `precision` and `recall` of the entities in tagged sentences."""
+def sentences(
+    golds: Sequence[Sequence[str]],
+    predicted: Sequence[Sequence[str]],
+    unresolved: Sequence[Iterable[Entity]] | None = None,
+) -> Counted:
+    """`f1`, `precision` and `recall` of the entities in tagged sentences; with the entities that a model found before
+    those that overlap were resolved, `span_f1` of these."""
     counts = np.array([entity_f1.hits(gold, guess) for gold, guess in zip(golds, predicted, strict=True)])
-    values = entity_f1.percent(*counts.sum(axis=0).tolist())
     names = ("f1", "precision", "recall")
-    return Counted(counts, {name: (values[at], partial(_entity_figure, at)) for at, name in enumerate(names)})
+    statistics = {name: partial(_entity_figure, slice(0, 3), at) for at, name in enumerate(names)}
+    if unresolved is not None:
+        spans = [entity_f1.span_hits(entities(gold), found) for gold, found in zip(golds, unresolved, strict=True)]
+        counts = np.hstack([counts, np.array(spans)])
+        statistics["span_f1"] = partial(_entity_figure, slice(3, 6), 0)
+    sums = counts.sum(axis=0).tolist()
+    return Counted(counts, {name: (statistic(*sums), statistic) for name, statistic in statistics.items()})
 
 
-def _entity_figure(at: int, correct: float, predicted: float, gold: float) -> float:
-    return entity_f1.percent(correct, predicted, gold)[at]
+def _entity_figure(columns: slice, at: int, *sums: float) -> float:
+    return entity_f1.percent(*sums[columns])[at]
 
 
 def pairs(golds: Sequence[str], predicted: Sequence[str]) -> Counted:

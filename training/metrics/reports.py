@@ -10,7 +10,14 @@ import numpy as np
 
 from training.metrics.tables import Table, latex, markdown, text
 
-TITLES = {"f1": "F1", "exact_match": "EM", "precision": "P", "recall": "R", "accuracy": "Acc."}
+TITLES = {
+    "f1": "F1",
+    "exact_match": "EM",
+    "precision": "P",
+    "recall": "R",
+    "span_f1": "span F1",
+    "accuracy": "Acc.",
+}
 IN_PAPERS = ("f1", "exact_match", "accuracy")  # of a cell such as `79.2 / 64.4`
 
 

@@ -17,26 +17,22 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from training.data.windows import tag_names
+from training.data.tag_windows import tag_names
 from training.errors import ConfigError, InputError
 from training.finetune_recipes import METHODS, Plain, Que, Reading, Unified
 from training.models.encoder import FAMILIES
-from training.models.folder import (
-    RESTORE,
+from training.models.files import (
     TASK_MODELS,
-    Provenance,
     check_model_files,
-    load_heads,
     load_language_model,
-    load_tokenizer_of,
     load_weights,
     local_folder,
-    read_about,
     read_json,
     task_suffix,
-    write_model,
 )
+from training.models.folder import RESTORE, Provenance, load_heads, read_about, write_model
 from training.models.heads import HEADS, TASK_HEADS, Head, name_in_model, task_head
+from training.models.tokenizer import load_tokenizer_of
 
 Kind = Literal["qa", "tagging", "pairs"]
 # kind of task → its standard head, and how the architecture of a model with that head ends.

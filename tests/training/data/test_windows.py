@@ -12,34 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerBase
 
-from schemas.mrc import MrcExample, PairExample, TaggingExample, problems
+from schemas.mrc import MrcExample, PairExample
 from schemas.spans import CharSpan
-from training.data.task_batches import MrcWindow, TagWindow
+from training.data.pair_features import pair_features
+from training.data.tag_windows import tag_windows
+from training.data.task_batches import MrcWindow
 from training.data.tokens import Encoded, TextEncoder
-from training.data.windows import (
-    pair_features,
-    question_windows,
-    tag_names,
-    tag_windows,
-    with_candidates,
-    word_windows,
-)
-from training.errors import ConfigError, InputError
+from training.data.windows import question_windows, taught, with_candidates, word_windows
+from training.errors import ConfigError
 from training.finetune_recipes import Plain, Reading
-from training.tasks import universal_ner, xquad
+from training.tasks import xquad
 
 from .conftest import TEXTS
+from .sentences import LONG, between_blanks, cut_every, sentence
 
 QA = Reading(Plain(), "qa", max_tokens=384, max_query_tokens=64, stride=128)
 SMALL = replace(QA, max_tokens=32, max_query_tokens=10, stride=6)
 TAGGING = Reading(Plain(), "tagging", ("PER", "LOC"), max_tokens=128, stride=32)
 PAIRS = Reading(Plain(), "pairs", ("no", "yes"), max_tokens=24)
 
-LONG = {lang: " ".join([text] * 4) for lang, text in TEXTS.items()} | {
-    "marks": "e\u0301t\u00e9 o\u0302\u0301 \u0301x " * 8,
-    "emoji": "👩‍👩‍👧 👍🏽👍 🇻🇳 ❤️, Anna 👋 " * 4,
-    "blanks": "  Anna\u00a0lives　in\tHanoi \n" * 5,
-}
 CONTEXTS = st.sampled_from(sorted(LONG))
 
 
@@ -52,26 +43,6 @@ def question(context: str, *answers: tuple[int, int], query: str = "Who?", **cha
 def answer(context: str, text: str) -> MrcExample:
     start = context.index(text)
     return question(context, (start, start + len(text)))
-
-
-def sentence(text: str, *words: tuple[int, int], tags: tuple[str, ...] = ()) -> TaggingExample:
-    record = TaggingExample("s", "en", text, tuple(CharSpan(*word) for word in words), tags, "wikiann")
-    assert problems(record) == []
-    return record
-
-
-def between_blanks(text: str) -> list[tuple[int, int]]:
-    words, end = [], 0
-    for word in text.split():
-        start = text.index(word, end)
-        end = start + len(word)
-        words.append((start, end))
-    return words
-
-
-def cut_every(text: str, length: int) -> list[tuple[int, int]]:
-    """Words of at most `length` code points, many of which follow each other without a blank."""
-    return [(at, min(at + length, end)) for start, end in between_blanks(text) for at in range(start, end, length)]
 
 
 def read(window: MrcWindow, context: str, span: tuple[int, int]) -> str:
@@ -250,6 +221,19 @@ def test_what_is_lost_is_noted(record: MrcExample, notes: tuple[str, ...], answe
     assert (len(window.answers), window.answerable) == (answers, answers > 0)
 
 
+def test_a_question_whose_answers_are_lost_does_not_teach_that_it_has_none(encoder: TextEncoder) -> None:
+    blank, whole = "Anna \u00a0 met Bo.", "Anna met Bo. " * 40
+    lost = [
+        question(blank, (5, 6)),  # answer_without_tokens
+        replace(question(whole), answerable=True, answer_texts=("Cy",)),  # answer_elsewhere
+        question(whole, (0, len(whole))),  # answer_longer_than_window
+    ]
+    kept = [question(whole), question(whole, (0, 4), (0, len(whole))), question(blank, (0, 4))]
+    windows = question_windows([*lost, *kept], encoder, SMALL)
+    assert {each.record for each in windows} == set(range(6))
+    assert [each for each in windows if each.record > 2] == taught(windows)
+
+
 def test_a_context_without_tokens_gives_no_window(encoder: TextEncoder) -> None:
     windows = question_windows([question(""), question("Anna", (0, 4)), question(" \u200b ")], encoder, QA)
     assert [window.record for window in windows] == [1]
@@ -329,7 +313,7 @@ def test_no_window_of_words_ends_within_a_word(lang: str, encoder: TextEncoder) 
     for size in (18, 22, 29):
         reading = replace(SMALL, max_tokens=size, stride=4)
         windows = word_windows([question(context)], [words], encoder, reading)
-        assert len(windows) > 2 and max(len(each.ids) for each in windows) <= size
+        assert len(windows) > 1 and max(len(each.ids) for each in windows) <= size
         room = size - (len(windows[0].ids) - len(windows[0].starts))
         seen = Counter[int]()
         for window in windows:
@@ -417,114 +401,7 @@ def test_candidates_of_other_records_and_none_at_all_are_refused(lists: int, siz
 # --- tags -------------------------------------------------------------------------------------------------------------
 
 
-def test_tags_are_numbered_in_the_labels_order() -> None:
-    assert tag_names(("PER", "LOC")) == ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
-    assert tag_names(()) == ("O",)
-
-
-def test_a_sentence_is_one_window_with_a_place_for_each_word(
-    encoder: TextEncoder, tokenizer: PreTrainedTokenizerBase
-) -> None:
-    text = "In Hanoi lives Anna."
-    record = sentence(text, (0, 2), (3, 8), (9, 14), (15, 19), (19, 20), tags=("O", "B-LOC", "O", "B-PER", "O"))
-    bare = replace(record, tags=())
-    window, other = tag_windows([record, bare], encoder, TAGGING)
-    assert window.ids.tolist() == tokenizer(text).input_ids
-    assert window.ids.dtype == np.int32
-    assert (window.id, window.record, window.notes) == ("s", 0, ())
-    assert window.words == (0, 1, 2, 3, 4)
-    assert window.labels == (0, 3, 0, 1, 0)
-    assert list(window.places) == sorted({*window.places})
-    ends = [*window.places[1:], len(window.ids) - 1]
-    texts = [str(tokenizer.decode(window.ids[start:end])) for start, end in zip(window.places, ends, strict=True)]
-    assert [each.strip() for each in texts] == ["In", "Hanoi", "lives", "Anna", "."]
-    assert (other.record, other.labels, other.words) == (1, (), window.words)
-
-
-def test_an_unknown_tag_is_refused(encoder: TextEncoder) -> None:
-    record = sentence("In Hanoi", (0, 2), (3, 8), tags=("O", "B-GPE"))
-    with pytest.raises(InputError, match=r"s: expected a tag of O, B-PER, I-PER, B-LOC, I-LOC, found B-GPE"):
-        tag_windows([record], encoder, TAGGING)
-
-
-def test_words_without_tokens_are_left_out_and_noted(encoder: TextEncoder) -> None:
-    record = sentence("Anna \u200b lives", (0, 4), (5, 6), (7, 12), tags=("B-PER", "O", "O"))
-    nothing = sentence("\u200b", (0, 1), (1, 1))
-    (window,) = tag_windows([record, nothing, sentence("")], encoder, TAGGING)
-    assert (window.words, window.labels, window.notes) == ((0, 2), (1, 0), ("word_without_tokens",))
-
-
-@pytest.mark.parametrize("lang", LONG)
-@pytest.mark.parametrize("stride", [0, 5, 9, 100])
-def test_each_word_is_in_one_window_where_its_context_is_best(lang: str, stride: int, encoder: TextEncoder) -> None:
-    reading = replace(TAGGING, max_tokens=20, stride=stride)
-    text = LONG[lang]
-    words = cut_every(text, 9)
-    tags = tuple(("O", "B-LOC", "I-LOC")[at % 3] for at in range(len(words)))
-    record = sentence(text, *words, tags=tags)
-    ids, places = encoder.encode_words(text, record.tokens)
-    windows = tag_windows([record], encoder, reading)
-    assert len(windows) > 1
-    assert sorted(word for window in windows for word in window.words) == [
-        word for word, (start, end) in enumerate(places) if start < end
-    ]
-    pieces = []
-    for window in windows:
-        assert len(window.ids) <= 20
-        assert list(window.labels) == [(0, 3, 4)[word % 3] for word in window.words]
-        start = places[window.words[0]][0] - window.places[0] + 1
-        assert window.ids[1:-1].tolist() == ids[start : start + len(window.ids) - 2]
-        pieces.append((start, start + len(window.ids) - 2))
-        assert [place - 1 + start for place in window.places] == [places[word][0] for word in window.words]
-        edges = {0, *[end for _, end in places]}
-        assert {*pieces[-1]} <= edges  # no word is cut
-    for number, window in enumerate(windows):
-        for word in window.words:
-            before = max([end for _, end in places[:word]], default=0)
-            contexts = [min(before - start, end - places[word][1]) for start, end in pieces]
-            assert contexts.index(max(contexts)) == number
-    assert all(right[0] <= left[1] < right[1] for left, right in pairwise(pieces))
-    assert all(left[1] - right[0] <= stride for left, right in pairwise(pieces))
-
-
-@pytest.mark.parametrize("length, notes", [(50, ("truncated_word",)), (8, ())])
-def test_a_word_longer_than_a_window_is_cut(length: int, notes: tuple[str, ...], encoder: TextEncoder) -> None:
-    reading = replace(TAGGING, max_tokens=10, stride=2)
-    long = encoder.ids("x" * length)  # "▁" and a token for each letter
-    record = sentence(f"Anna {'x' * length} lives", (0, 4), (5, 5 + length), (6 + length, 11 + length))
-    windows = tag_windows([record], encoder, reading)
-    assert [window.words for window in windows] == [(0,), (1,), (2,)]
-    assert tuple(windows[1].ids) == encoder.single(long[1:9])  # "▁" is the first to go
-    assert windows[1].places == (1,)
-    assert all(len(window.ids) <= 10 for window in windows)
-    assert [window.notes for window in windows] == [notes, (), ()]
-
-
 # --- pairs ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("max_tokens", [5, 8, 15, 16, 24, 25, 40, 500])
-def test_pairs_are_cut_as_hugging_faces_tokenizer_cuts_them(
-    max_tokens: int, encoder: TextEncoder, tokenizer: PreTrainedTokenizerBase
-) -> None:
-    texts = ["Anna", *[LONG[lang] for lang in ("en", "zh", "ar")], TEXTS["hi"]]
-    records = [PairExample("p", "en", first, second, "yes", "xnli") for first in ["", *texts] for second in texts]
-    features = pair_features(records, encoder, replace(PAIRS, max_tokens=max_tokens))
-    for at, (record, found) in enumerate(zip(records, features, strict=True)):
-        theirs = tokenizer(record.sentence1, record.sentence2, truncation=True, max_length=max_tokens).input_ids
-        assert found.ids.tolist() == theirs
-        assert found.ids.dtype == np.int32
-        assert found.record == at
-        longer = len(tokenizer(record.sentence1, record.sentence2).input_ids) > max_tokens
-        assert found.notes == (("truncated_pair",) if longer else ())
-
-
-def test_labels_of_pairs_are_numbered(encoder: TextEncoder) -> None:
-    labels = ["yes", None, "no"]
-    found = pair_features([PairExample("p", "en", "a", "b", label, "xnli") for label in labels], encoder, PAIRS)
-    assert [each.label for each in found] == [1, -1, 0]
-    with pytest.raises(InputError, match="p: expected a label of no, yes, found maybe"):
-        pair_features([PairExample("p", "en", "a", "b", "maybe", "xnli")], encoder, PAIRS)
 
 
 # --- the real files ---------------------------------------------------------------------------------------------------
@@ -551,24 +428,3 @@ def test_answers_of_xquad_read_back_in_every_language(shared_data: Path, encoder
     assert notes.pop("truncated_query") == long  # many: the vocabulary is small
     assert {*notes} <= {"not_on_token_boundary"}
     assert notes["not_on_token_boundary"] < 25  # of 1,200
-
-
-@pytest.mark.real_data
-def test_words_of_treebanks_keep_their_places(shared_data: Path, encoder: TextEncoder) -> None:
-    paths = sorted((shared_data / "ner").rglob("*pud*.iob2"))
-    records = [record for path in paths for record in universal_ner.read(path)[0][::20]]
-    assert len(records) > 100
-    reading = replace(TAGGING, labels=universal_ner.LABELS, max_tokens=40, stride=10)
-    windows = tag_windows(records, encoder, reading)
-    found: dict[int, list[int]] = {}
-    for window in windows:
-        found.setdefault(window.record, []).extend(window.words)
-    assert [sorted(found[at]) for at in range(len(records))] == [[*range(len(record.tokens))] for record in records]
-
-
-def test_windows_of_tags_are_the_same_for_the_same_records(encoder: TextEncoder) -> None:
-    record = sentence(LONG["en"], *between_blanks(LONG["en"]))
-    reading = replace(TAGGING, max_tokens=20)
-    once, again = ([window._replace(ids=window.ids.tolist()) for window in tag_windows([record], encoder, reading)]
-                   for _ in range(2))  # fmt: skip
-    assert once == again and isinstance(once[0], TagWindow)

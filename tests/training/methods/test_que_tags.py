@@ -13,7 +13,8 @@ from tests.training.methods.fitting import fit, loss_of, predict_all, reader_of
 from training.data.tokens import TextEncoder
 from training.finetune_recipes import Que, Reading
 from training.methods.que_tags import Edges, QueTags
-from training.models.folder import Pretrained, add_que_token, load_model
+from training.models.folder import Pretrained, load_model
+from training.models.tokenizer import add_que_token
 from training.tasks.columns import located
 
 READING = Reading(Que(), "tagging", ("LOC", "PER"), max_tokens=256, max_query_tokens=128, stride=16)

@@ -22,8 +22,9 @@ from training.methods.questions import (
     question_predictions,
     window_answers,
 )
-from training.models.folder import Pretrained, add_que_token, load_model
+from training.models.folder import Pretrained, load_model
 from training.models.heads import SpanHead
+from training.models.tokenizer import add_que_token
 from training.predictions import Prediction, Span
 
 PLAIN = Reading(Plain(), "qa", max_tokens=64, max_query_tokens=24, stride=8, max_answer_tokens=12)
@@ -102,6 +103,7 @@ def test_predicts_what_hugging_faces_model_says_over_all_windows_and_spans(
 ) -> None:
     """The oracle: transformers' own model and tokenizer, padded, and every span of every window in turn."""
     formulation = replace(plain[0], reading=SHORT, best=40)
+    torch.manual_seed(0)  # transformers draws the head; some heads give two spans nearly the same probability
     theirs = AutoModelForQuestionAnswering.from_pretrained(xlmr_folder).eval()
     model = reader_of(formulation, plain[1])
     model.heads["qa"].qa_outputs.weight.data = theirs.qa_outputs.weight.data.mul_(30)

@@ -13,8 +13,8 @@ from schemas.mrc import TaggingExample
 from schemas.spans import CharSpan
 from tests.training.methods.fitting import fit, loss_of, predict_all, reader_of
 from tests.training.models.families import FAMILIES, family_folder
-from training.data.tokens import TextEncoder
 from training.data.tag_windows import tag_names
+from training.data.tokens import TextEncoder
 from training.finetune_recipes import Plain, Reading
 from training.methods.tags import PlainTags
 from training.models.finetuned import save_finetuned

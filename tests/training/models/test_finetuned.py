@@ -23,8 +23,9 @@ from training.errors import ConfigError, InputError
 from training.finetune_recipes import MethodSettings, Plain, Que, Reading, TwoStage, Unified
 from training.models.encoder import Encoder
 from training.models.finetuned import load_finetuned, save_finetuned
-from training.models.folder import Provenance, add_que_token, load_model, save_model
+from training.models.folder import Provenance, load_model, save_model
 from training.models.heads import QaHead, SpanHead, TagHead, WaeExtractor, task_head
+from training.models.tokenizer import add_que_token
 
 PROVENANCE = Provenance("xlm-roberta-base", {"name": "plain_qa"}, {"train": "3fa9"}, step=1_500, commit="b1c2")
 SCORES = {"xquad.de": 71.25}

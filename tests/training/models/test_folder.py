@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer
+from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
 from training.errors import ConfigError, InputError
 from training.models.encoder import Encoder
-from training.models.folder import Provenance, add_que_token, load_model, load_tokenizer, save_model
+from training.models.folder import Provenance, load_model, save_model
 from training.models.heads import SpanHead, WaeExtractor
+from training.models.tokenizer import add_que_token, load_tokenizer
 
 PROVENANCE = Provenance(
     base_model="xlm-roberta-base",
@@ -38,6 +39,15 @@ def ours(xlmr_folder: Path, tmp_path: Path) -> Path:
 def theirs(xlmr_folder: Path, tmp_path: Path) -> Path:
     """A user's folder, to spoil."""
     return shutil.copytree(xlmr_folder, tmp_path / "theirs")
+
+
+def test_a_saved_tokenizer_is_one_for_transformers_4_too(ours: Path, que_tokenizer: PreTrainedTokenizerBase) -> None:
+    """Release 4 has a mapping under the name under which 5 writes a list, and fails at the list."""
+    values = json.loads((ours / "tokenizer_config.json").read_text("utf-8"))
+    assert "extra_special_tokens" not in values and "[QUE]" in values["additional_special_tokens"]
+    found = load_tokenizer(ours, add_que=False)
+    assert found.backend_tokenizer.to_str() == que_tokenizer.backend_tokenizer.to_str()
+    assert found.extra_special_tokens == que_tokenizer.extra_special_tokens
 
 
 def test_what_was_saved_is_loaded_to_the_bit(ours: Path) -> None:

@@ -1,0 +1,43 @@
+"""Sentence pairs as features: what a model reads of them.
+
+A pair with more than `Reading.max_tokens`, special tokens included, is cut, and has the note `truncated_pair`: the
+longer sentence gives way, or both do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from schemas.mrc import PairExample
+from training.data.pieces import room_for
+from training.data.task_batches import PairFeatures, number_of
+from training.data.tokens import TextEncoder
+from training.finetune_recipes import Reading
+
+
+def pair_features(records: Sequence[PairExample], encoder: TextEncoder, reading: Reading) -> list[PairFeatures]:
+    """`<s> first </s></s> second </s>`, one for each record; the longer sentence is cut, as Hugging Face's tokenizer
+    does with `truncation=True`. Raises `InputError` if a record has a label that `reading.labels` do not hold.
+    """
+    numbers = {name: number for number, name in enumerate(reading.labels)}
+    room = room_for(reading, len(encoder.pair((), ())[0]))
+    found = []
+    for index, record in enumerate(records):
+        label = -1 if record.label is None else number_of(record.label, numbers, record.id, "label")
+        first, second = encoder.ids(record.sentence1), encoder.ids(record.sentence2)
+        notes = ("truncated_pair",) if len(first) + len(second) > room else ()
+        most_first, most_second = _longest_first(len(first), len(second), room)
+        ids, _, _ = encoder.pair(first[:most_first], second[:most_second])
+        found.append(PairFeatures(record.id, index, np.array(ids, np.int32), label, notes))
+    return found
+
+
+def _longest_first(first: int, second: int, room: int) -> tuple[int, int]:
+    """How much of two sentences is kept: the longer gives way, down to the half."""
+    if first > second:
+        return _longest_first(second, first, room)[::-1]
+    if first + second <= room:
+        return first, second
+    return (first, room - first) if first <= room // 2 else (room // 2, room - room // 2)

@@ -1,0 +1,95 @@
+"""Tokenizers as files, and `[QUE]` in a tokenizer and its model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import AddedToken
+from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from schemas.clism import QUE_TOKEN
+from training.errors import InputError
+from training.models.files import local_folder, names_in
+
+_VOCABULARIES = ("tokenizer.json", "sentencepiece.bpe.model", "vocab.json", "vocab.txt")
+
+
+def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """As transformers saves it, so that its release 4 can load it, too."""
+    tokenizer.save_pretrained(folder)
+    path = folder / "tokenizer_config.json"
+    values = json.loads(path.read_text(encoding="utf-8"))
+    # Release 5 reads either name; release 4 has a mapping under the new one, and fails at a list.
+    if isinstance(values.get("extra_special_tokens"), list):
+        values["additional_special_tokens"] = values.pop("extra_special_tokens")
+    path.write_text(json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def load_tokenizer(folder_or_name: str | Path, add_que: bool = True) -> PreTrainedTokenizerBase:
+    """The fast tokenizer of a folder or a name on the hub, with [QUE] as its last token unless it had it, or not."""
+    folder = local_folder(folder_or_name)
+    # Without its vocabulary transformers makes a tokenizer of the five special tokens, and says nothing.
+    if not any((folder / name).is_file() for name in _VOCABULARIES):
+        raise InputError(f"{folder}: no tokenizer. Expected {' or '.join(_VOCABULARIES)}; found {names_in(folder)}")
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+    except Exception as error:  # the tokenizers library raises no narrower class
+        raise InputError(f"{folder}: the tokenizer cannot be read ({type(error).__name__}: {error})") from error
+    if add_que:
+        _add_que(tokenizer)
+    return tokenizer
+
+
+def load_tokenizer_of(folder: Path, model: PreTrainedModel) -> PreTrainedTokenizerBase:
+    """The folder's tokenizer, once it is known that the model has an embedding for each of its tokens."""
+    tokenizer = load_tokenizer(folder, add_que=False)
+    if len(tokenizer) > model.config.vocab_size:
+        raise InputError(
+            f"{folder}: the tokenizer has {len(tokenizer)} tokens, but the model only "
+            f"{model.config.vocab_size}. Expected the tokenizer that the model was trained with"
+        )
+    return tokenizer
+
+
+def add_que_token(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, seed: int = 0) -> int:
+    """Makes sure that both know [QUE]; returns its id. Does nothing where they do.
+
+    [QUE] begins as `<mask>`, which also stands for words that are to be found, plus noise of a tenth of its deviation
+    (a function of `seed`), so that the two can part. The vocabulary grows to a multiple of 64, which GPUs multiply
+    faster; the rows that no token uses are zero. All new tokens get `<mask>`'s output bias: like it, they are never
+    predicted.
+    """
+    before: int = model.config.vocab_size
+    mask_id: Any = tokenizer.mask_token_id
+    known = _knows_que(tokenizer)
+    _add_que(tokenizer)
+    que_id: Any = tokenizer.convert_tokens_to_ids(QUE_TOKEN)
+    if known and que_id < before:
+        return que_id
+    if que_id >= before:
+        with torch.random.fork_rng(devices=[]):  # transformers draws rows that are overwritten below
+            model.resize_token_embeddings(que_id + 1, pad_to_multiple_of=64, mean_resizing=False)
+    embedding, decoder = model.get_input_embeddings(), model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    rows_VD: Any = embedding.weight
+    bias_V: Any = decoder.bias
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        mask_D = rows_VD[mask_id]
+        noise_D = torch.randn(mask_D.shape, generator=generator).to(mask_D)
+        rows_VD[before:] = 0
+        rows_VD[que_id] = mask_D + 0.1 * mask_D.std() * noise_D
+        bias_V[[que_id, *range(before, len(bias_V))]] = bias_V[mask_id].clone()
+    return que_id
+
+
+def _knows_que(tokenizer: PreTrainedTokenizerBase) -> bool:
+    return tokenizer.convert_tokens_to_ids(QUE_TOKEN) not in (None, tokenizer.unk_token_id)
+
+
+def _add_que(tokenizer: PreTrainedTokenizerBase) -> None:
+    if not _knows_que(tokenizer):
+        token = AddedToken(QUE_TOKEN, normalized=False)
+        tokenizer.add_special_tokens({"extra_special_tokens": [token]}, replace_extra_special_tokens=False)

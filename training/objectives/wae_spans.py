@@ -1,0 +1,107 @@
+"""Which spans mPMR's scores speak for: what prediction takes from them (mPMR, 3).
+
+N windows, T tokens of a packed batch, H size of the extractor's factors; n windows of a tile, R tokens of the longest
+context among them, B the most tokens of a span, S starts, K best spans, P spans of all windows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from training.objectives import at_least_fp32
+from training.objectives.spans import TopSpans
+
+if TYPE_CHECKING:
+    from training.data.task_batches import MrcBatch
+
+TILE = 1 << 23  # scores in memory at a time, unless one window has more
+
+
+class LikelySpans(NamedTuple):
+    """The spans of one window that are likelier than the threshold. Places count from its own first token."""
+
+    first_K: np.ndarray  # int64
+    last_K: np.ndarray  # the LAST token's
+    score_K: np.ndarray  # float32: S
+
+
+def cls_scores(start_TH: Tensor, end_TH: Tensor, batch: MrcBatch) -> Tensor:
+    """S_N of each window's [CLS] pair, in fp32."""
+    cls_N = batch.inputs.bounds_N1[:-1].long()
+    return (at_least_fp32(start_TH[cls_N]) * at_least_fp32(end_TH[cls_N])).sum(dim=1)
+
+
+def best_spans(start_TH: Tensor, end_TH: Tensor, batch: MrcBatch, most: int, longest: int) -> TopSpans:
+    """The `most` spans with the best S in each window's context, of at most `longest` tokens; scores are S. Of equal
+    spans the earlier comes first, then the shorter."""
+    cls_N, context_N = batch.inputs.bounds_N1[:-1].long(), batch.context_N2[:, 0]
+    shape = len(cls_N), most
+    first_NK, last_NK = context_N.new_full(shape, -1), context_N.new_full(shape, -1)
+    score_NK = torch.full(shape, -torch.inf, device=context_N.device)
+    for chosen_n, scores_nRB in _tiles(start_TH, end_TH, batch, longest):
+        # The K best spans begin at the K starts whose own best spans are best.
+        order_nR = scores_nRB.amax(dim=2).argsort(dim=1, descending=True, stable=True)
+        starts_nS = order_nR[:, :most].sort(dim=1).values
+        scores_nSB = scores_nRB.gather(1, starts_nS.unsqueeze(2).expand(-1, -1, scores_nRB.shape[2]))
+        # Not topk, which says nothing about the order of equal spans.
+        score_nK, which_nK = (
+            each[:, :most] for each in scores_nSB.flatten(1).sort(dim=1, descending=True, stable=True)
+        )
+        start_nK = starts_nS.gather(1, which_nK.div(scores_nRB.shape[2], rounding_mode="floor"))
+        first_nK = (context_N - cls_N)[chosen_n].unsqueeze(1) + start_nK
+        none_nK, found = score_nK == -torch.inf, score_nK.shape[1]
+        first_NK[chosen_n, :found] = first_nK.masked_fill(none_nK, -1)
+        last_NK[chosen_n, :found] = (first_nK + which_nK % scores_nRB.shape[2]).masked_fill(none_nK, -1)
+        score_NK[chosen_n, :found] = score_nK.float()
+    return TopSpans(first_NK, last_NK, score_NK)
+
+
+def likely_spans(
+    start_TH: Tensor, end_TH: Tensor, batch: MrcBatch, threshold: float, longest: int
+) -> list[LikelySpans]:
+    """All spans in each window's context with σ(S) > `threshold` and at most `longest` tokens, the earlier first."""
+    offsets_N = (batch.context_N2[:, 0] - batch.inputs.bounds_N1[:-1]).cpu().numpy()
+    found: list[Any] = [None] * len(offsets_N)
+    for chosen_n, scores_nRB in _tiles(start_TH, end_TH, batch, longest):
+        likely_nRB = scores_nRB.sigmoid() > threshold
+        n_P, start_P, more_P = (each.cpu().numpy() for each in likely_nRB.nonzero(as_tuple=True))
+        score_P = scores_nRB[likely_nRB].float().cpu().numpy()
+        chosen = chosen_n.tolist()
+        edges = np.searchsorted(n_P, np.arange(len(chosen) + 1))
+        for row, window in enumerate(chosen):
+            own = slice(edges[row], edges[row + 1])
+            first = offsets_N[window] + start_P[own]
+            found[window] = LikelySpans(first, first + more_P[own], score_P[own])
+    return found
+
+
+def _tiles(start_TH: Tensor, end_TH: Tensor, batch: MrcBatch, longest: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Numbers of windows with contexts of similar length, and scores_nRB of the spans in these: [:, i, b] is S of the
+    span of b + 1 tokens from the context's token i, -inf where that reaches beyond the context."""
+    context_N = batch.context_N2[:, 0]
+    lengths_N = batch.context_N2[:, 1] - context_N
+    lengths = lengths_N.tolist()  # waits for the device
+    left = sorted(range(len(lengths)), key=lengths.__getitem__)
+    while left:
+        rows = max(lengths[left[-1]], 1)
+        count = min(max(1, TILE // rows**2), len(left))
+        chosen_n = torch.tensor(left[-count:], device=context_N.device)
+        del left[-count:]
+
+        row_R = torch.arange(rows, device=context_N.device)
+        places_nR = (context_N[chosen_n].unsqueeze(1) + row_R).clamp(max=len(start_TH) - 1)
+        inside_nR = row_R < lengths_N[chosen_n].unsqueeze(1)
+        width = min(longest, rows)
+        with torch.autocast(start_TH.device.type, enabled=False):
+            scores_nRR = at_least_fp32(start_TH[places_nR]) @ at_least_fp32(end_TH[places_nR]).mT
+        scores_nRR = scores_nRR.masked_fill(~inside_nR.unsqueeze(1), -torch.inf)
+        # Row i from column i on: of the rows one below the other, the i-th begins i places later.
+        padded = F.pad(scores_nRR, (0, width), value=-torch.inf)
+        columns = rows + width
+        yield chosen_n, padded.as_strided((count, rows, width), (rows * columns, columns + 1, 1))
