@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.training.runs import DATA
-from training.cli import main
+from training.cli import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parents[2]
 CLISM, ANCHOR_MRC = (str(DATA[recipe]) for recipe in ("tiny_clism", "tiny_mpmr"))
@@ -93,6 +93,15 @@ def test_what_cannot_work_ends_with_2_and_a_hint(
     (tmp_path / "thesis.txt").touch()
     code, _, err = run(*(each.format(here=tmp_path) for each in arguments), capsys=capsys)
     assert code == 2 and expected in err
+
+
+def test_ctrl_c_says_what_repeating_does(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(arguments: list[str]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(COMMANDS, "predict", stopped)
+    code, _, err = run("predict", "model", capsys=capsys)
+    assert code == 130 and "training goes on from its last checkpoint, all else begins anew" in err
 
 
 def test_a_folder_that_is_no_dataset_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
