@@ -87,6 +87,8 @@ bench: demo
 	@for data in clism anchor-mrc; do \
 		echo "== bench_training_data, $$data"; \
 		$(TRAINING_BIN)/python -m benchmarks.bench_training_data demo-output/$$data || exit 1; done
+	@echo "== bench_training_finetune"
+	@$(TRAINING_BIN)/python -m benchmarks.bench_training_finetune --only windows prediction memory
 
 sdist: $(INSTALLED)
 	@rm -rf dist

@@ -24,7 +24,6 @@ from training import score, whole
 from training.errors import ConfigError, InputError
 from training.finetune_recipes import Reading
 from training.inference import (
-    MOST_TOKENS,
     Predictor,
     Progress,
     device_of,
@@ -34,6 +33,7 @@ from training.inference import (
     predict,
 )
 from training.inference_config import EvaluateConfig
+from training.logbook import NOTED
 from training.methods.formulation import Formulation
 from training.methods.reader import Reader
 from training.metrics import aggregates
@@ -46,13 +46,6 @@ from training.tasks.files import Flags
 from training.tasks.tags import Entity
 
 SUFFIXES = {"qa": ".json", "tagging": ".tsv", "pairs": ".txt"}
-# Of a feature's notes, those that prediction suffers from; the others are of answers.
-CUT = {
-    "truncated_query": "sequences whose query is cut to the limit of tokens",
-    "truncated_pair": "pairs that are cut to the limit of tokens",
-    "truncated_word": "sequences with a word that is cut to the limit of tokens",
-    "word_without_tokens": "sequences with a word that the tokenizer has no token for",
-}
 
 
 def run(config: EvaluateConfig) -> str:
@@ -91,7 +84,7 @@ def evaluate(config: EvaluateConfig) -> Report:
         lines = (json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in predictions)
         whole.text(path.with_suffix(".jsonl"), "".join(lines))
         unresolved.append(unresolved_of(predictions))
-    for note, what in CUT.items():
+    for note, what in NOTED.items():
         if notes[note]:
             say(f"{what}: {notes[note]:,}")
 
@@ -144,7 +137,7 @@ def checked(config: EvaluateConfig, output: Path) -> tuple[ScoreConfig, Task]:
         raise ConfigError(
             f"expected a label file for each of {len(config.gold)} gold files, found {len(config.labels)}"
         )
-    if config.computing.batch_tokens < 1:
+    if config.computing.batch_tokens is not None and config.computing.batch_tokens < 1:
         raise ConfigError(f"--batch-tokens: expected 1 or more, found {config.computing.batch_tokens}")
     kind = TASKS[config.task].kind if config.task in TASKS else "qa"
     scoring = ScoreConfig(
@@ -260,7 +253,7 @@ def dev_scores(
     sets: Sequence[DevSet],
     device: torch.device,
     precision: Literal["bf16", "fp32"] = "fp32",
-    most_tokens: int = MOST_TOKENS,
+    most_tokens: int | None = None,
 ) -> dict[str, dict[str, float]]:
     """Set → figure → percent, the mean of its languages: what `evaluate` says of the same predictions."""
     scores = {}

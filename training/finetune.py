@@ -26,7 +26,7 @@ from training.distributed import all_reduce_sum, barrier, process_group, rank, w
 from training.errors import ConfigError, TrainingError
 from training.evaluate import DevSet, dev_scores, main_score
 from training.finetune_recipes import METHODS, FinetuneConfig, FinetuneRecipe, Plain, Que, Reading, TwoStage
-from training.logbook import Logbook, Silent
+from training.logbook import LOST, NOTED, Logbook, Silent
 from training.loop import train
 from training.methods.choice import check_method, formulation_of
 from training.methods.reader import Reader
@@ -54,7 +54,7 @@ def finetune(config: FinetuneConfig) -> Finished:
     check(config)
     with process_group() as found:
         device, recipe, output = chosen_device(config.device, found), config.recipe, Path(config.output)
-        tell(f"Reading {len(config.train) + len(config.dev)} files of {recipe.task}")
+        tell("Reading " + ", ".join(path.name for path in (*config.train, *config.dev)))
         read = read_records(config.train, recipe.task, config.train_langs, labelled=True)
         records = few(read.records, recipe.examples, recipe.sample) if recipe.examples else read.records
         dev = dev_sets(config)
@@ -323,7 +323,8 @@ def opening_line(
 def what_was_lost(read: Records, records: Sequence[Any], found: Sequence[Any], taught: Sequence[Any]) -> list[str]:
     """`found` are the records' features, `taught` those to train on."""
     notes = Counter(note for each in found for note in each.notes)
-    lines = [f"  {reason}: {number:,} records" for reason, number in (*read.flags.items(), *sorted(notes.items()))]
+    words, seen = LOST | NOTED, (*read.flags.items(), *sorted(notes.items()))
+    lines = [f"  {words.get(reason, reason)}: {number:,}" for reason, number in seen]
     if nothing := len(records) - len({each.record for each in found}):
         lines.append(f"  left out, as the tokenizer leaves nothing of them: {nothing:,} records")
     if len(taught) < len(found):

@@ -19,8 +19,9 @@ class Computing:
     """auto: a GPU where there is one."""
     precision: Literal["auto", "bf16", "fp32"] = "auto"
     """Of the encoder's products. auto: bf16 on a GPU, fp32 on a CPU."""
-    batch_tokens: int = 16_384
-    """The most tokens that go through the encoder at once; fewer take less memory and more time."""
+    batch_tokens: int | None = None
+    """The most tokens that go through the encoder at once; None: 16,384 on a GPU and 4,096 on a CPU. Fewer take less
+    memory."""
 
 
 @dataclass(frozen=True)

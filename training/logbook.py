@@ -40,6 +40,17 @@ LOST = {
     "no_question": "examples without a question, left out",
     "no_answer": "examples without an answer, left out",
 }
+# What else the readers of benchmarks' files and the makers of windows notice.
+NOTED = {
+    "truncated_query": "sequences whose query is cut to the limit of tokens",
+    "truncated_pair": "pairs that are cut to the limit of tokens",
+    "truncated_word": "sequences with a word that is cut to the limit of tokens",
+    "word_without_tokens": "sequences with a word that the tokenizer has no token for",
+    "answer_longer_than_window": "answers longer than a sequence holds, left out",
+    "answer_elsewhere": "answers that are not where their file says, left out",
+    "ambiguous_offset": "answers of which their file knows only the first of several places",
+    "duplicate_id": "records whose id another has, too",
+}
 # The shares that a person watches, and what they are.
 FIGURES = {
     "clism_exact": "answers found",

@@ -56,7 +56,7 @@ def check(config: PredictConfig) -> None:
         ("batch-size", config.batch_size, None),
         ("batch-tokens", config.computing.batch_tokens, None),
     ):
-        if value < 1 or (most and value > most):
+        if value is not None and (value < 1 or (most and value > most)):
             raise ConfigError(f"--{name}: expected 1 {f'to {most}' if most else 'or more'}, found {value}")
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
         if getattr(config, name) == "-" and stream is None:  # closed before we began

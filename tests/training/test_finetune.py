@@ -228,7 +228,7 @@ def test_a_question_whose_answer_is_lost_is_left_out_and_told(
     (tmp_path / "train.json").write_text(json.dumps(values), "utf-8")
     finetune(replace(given, recipe=short))
     told = capsys.readouterr().err
-    assert "answer_elsewhere: 1 records" in told
+    assert "answers that are not where their file says, left out: 1\n" in told
     assert "16 records in 15 sequences" in told and "left out, as their answers were lost: 1 sequences" in told
 
 
