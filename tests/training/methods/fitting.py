@@ -21,7 +21,7 @@ def reader_of(formulation: Formulation, start: Pretrained) -> Reader:
 
 
 def fit(
-    formulation: Formulation, records: Sequence[Any], start: Pretrained, steps: int = 120, lr: float = 5e-3
+    formulation: Formulation, records: Sequence[Any], start: Pretrained, steps: int = 200, lr: float = 5e-3
 ) -> Reader:
     """The model after so many steps of Adam on all records, without dropout."""
     model = reader_of(formulation, start)

@@ -39,9 +39,9 @@ def question(query: str, context: str, answer: str, lang: str = "en") -> MrcExam
 
 
 QUESTIONS = [
-    question("Who founded it?", "Anna Smith founded the school in 1999.", "Anna Smith"),
-    question("When was it founded?", "Anna Smith founded the school in 1999.", "1999"),
-    question("What was founded?", "Anna Smith founded the school in 1999.", "the school"),
+    question("Who founded it?", "Anna Smith founded the school in 1999 .", "Anna Smith"),
+    question("When was it founded?", "Anna Smith founded the school in 1999 .", "1999"),
+    question("What was founded?", "Anna Smith founded the school in 1999 .", "the school"),
     question("Wer gewann?", "Im Finale gewann Berlin gegen Hanoi.", "Berlin", "de"),
     question("Wo gewann Berlin?", "Im Finale gewann Berlin gegen Hanoi.", "Im Finale", "de"),
     question("谁住在河内?", "安娜住在河内。", "安娜", "zh"),
@@ -103,7 +103,7 @@ def test_predicts_what_hugging_faces_model_says_over_all_windows_and_spans(
 ) -> None:
     """The oracle: transformers' own model and tokenizer, padded, and every span of every window in turn."""
     formulation = replace(plain[0], reading=SHORT, best=40)
-    torch.manual_seed(0)  # transformers draws the head; some heads give two spans nearly the same probability
+    torch.manual_seed(0)  # transformers draws the head
     theirs = AutoModelForQuestionAnswering.from_pretrained(xlmr_folder).eval()
     model = reader_of(formulation, plain[1])
     model.heads["qa"].qa_outputs.weight.data = theirs.qa_outputs.weight.data.mul_(30)
@@ -148,8 +148,8 @@ def test_predicts_what_hugging_faces_model_says_over_all_windows_and_spans(
         expected = sorted(((score, *span) for span, score in best.items() if span[0] < span[1]), reverse=True)[:20]
         assert [each.score for each in found.spans[:20]] == pytest.approx([each[0] for each in expected], rel=1e-3)
         assert found.scores["no_answer"] == pytest.approx(min(no_answer), rel=1e-3)
-        assert {span[:2]: span.score for span in found.spans[:10]}.keys() <= {each[1:] for each in expected}
-        assert found.spans[0][:2] == expected[0][1:]
+        # Some random heads give two spans nearly the same probability: which is first, rounding decides.
+        assert [best[span[:2]] for span in found.spans[:20]] == pytest.approx([each[0] for each in expected], rel=1e-3)
 
 
 def window(record: int, starts: list[int], ends: list[int]) -> MrcWindow:

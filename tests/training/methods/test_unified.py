@@ -95,9 +95,9 @@ SENTENCES = [
     sentence("Nothing here.", "Nothing here .", "O O O"),
 ]
 QUESTIONS = [
-    question("Who founded it?", "Anna Smith founded the school in 1999.", "Anna Smith"),
-    question("When was it founded?", "Anna Smith founded the school in 1999.", "1999"),
-    question("Who closed it?", "Anna Smith founded the school in 1999."),
+    question("Who founded it?", "Anna Smith founded the school in 1999 .", "Anna Smith"),
+    question("When was it founded?", "Anna Smith founded the school in 1999 .", "1999"),
+    question("Who closed it?", "Anna Smith founded the school in 1999 ."),
     question("谁住在哪里?", "安娜住在河内。", "安娜"),
     question("من هي؟", "آنا تعيش في هانوي.", "آنا"),
 ]
