@@ -61,7 +61,7 @@ test-pipelines: $(INSTALLED)
 	$(BIN)/python -m pytest -q
 
 test-training: $(TRAINING_INSTALLED)
-	$(TRAINING_BIN)/python -m pytest -q tests/schemas tests/training
+	OMP_NUM_THREADS=1 $(TRAINING_BIN)/python -m pytest -q tests/schemas tests/training
 
 test-all: $(INSTALLED) $(TRAINING_INSTALLED)
 	$(BIN)/python -m pytest -q -m ''
