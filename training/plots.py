@@ -90,6 +90,8 @@ def dev_curves(groups: Mapping[str, Sequence[Curve]], ylabel: str = "dev score, 
         axes.set_xlim(left=0)
         axes.locator_params(axis="x", integer=True)  # no half steps
         axes.margins(y=0.12)
+        low, high = axes.get_ylim()
+        axes.set_ylim(max(0.0, low), max(low + 1.0, high))  # no scale of hundredths
         _legend(figure, looks)
         return figure
 
