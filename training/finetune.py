@@ -31,7 +31,7 @@ from training.loop import train
 from training.methods.choice import check_method, formulation_of
 from training.methods.reader import Reader
 from training.models.encoder import Encoder
-from training.models.finetuned import save_finetuned
+from training.models.finetuned import foreign_heads, save_finetuned
 from training.models.folder import Pretrained, Provenance, load_model
 from training.models.tokenizer import add_que_token
 from training.records import Records, few, labels_of, read_records, task_of
@@ -190,6 +190,7 @@ def starting_model(recipe: FinetuneRecipe, records: Sequence[Any]) -> tuple[Pret
         start = random_model(train_tokenizer(texts), recipe.seed)
     else:
         start = load_model(recipe.model, recipe.seed)
+        start = start._replace(heads=start.heads or foreign_heads(recipe.model))
     weights = fingerprint(start.language_model) if rank() == 0 else ""
     if isinstance(recipe.method, Que):
         add_que_token(start.language_model, start.tokenizer, recipe.seed)

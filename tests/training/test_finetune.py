@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import AutoModelForQuestionAnswering
+from transformers import AutoModelForQuestionAnswering, AutoTokenizer
 
 from schemas import manifest
 from tests.training.people import PEOPLE, PLACES, people_config, squad
@@ -270,3 +270,15 @@ def test_a_broken_file_is_named(given: FinetuneConfig, tmp_path: Path) -> None:
     broken.write_text('{"data": [\n{"paragraphs": 3}]}', "utf-8")
     with pytest.raises(InputError, match=r"broken\.json"):
         finetune(replace(given, train=(broken,)))
+
+
+def test_a_head_that_hugging_faces_model_brings_is_gone_on_with(
+    given: FinetuneConfig, xlmr_folder: Path, tmp_path: Path
+) -> None:
+    theirs = AutoModelForQuestionAnswering.from_pretrained(xlmr_folder)
+    theirs.save_pretrained(tmp_path / "theirs")
+    AutoTokenizer.from_pretrained(xlmr_folder).save_pretrained(tmp_path / "theirs")
+    still = replace(given.recipe, model=str(tmp_path / "theirs"), steps=1, learning_rate=0.0)
+    finetune(replace(given, recipe=still, dev=(), dev_langs=()))
+    ours = AutoModelForQuestionAnswering.from_pretrained(tmp_path / "run" / "model")
+    assert torch.equal(ours.qa_outputs.weight, theirs.qa_outputs.weight)

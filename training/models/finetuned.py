@@ -185,6 +185,17 @@ def _load_foreign(folder: Path) -> Finetuned:
     return Finetuned(model, tokenizer, {name: head}, reading, None)
 
 
+def foreign_heads(folder_or_name: str | Path) -> dict[str, Head]:
+    """The head of one of transformers' three kinds of models, to go on training with; none of any other folder, nor of
+    a tagger that lacks one of our tags."""
+    folder = local_folder(folder_or_name)
+    if read_about(folder) or task_suffix(read_json(folder / "config.json")) is None:
+        return {}
+    heads = _load_foreign(folder).heads
+    sound = all(bool(weight.isfinite().all()) for head in heads.values() for weight in head.state_dict().values())
+    return heads if sound else {}
+
+
 def _in_order(rows: Tensor, found: tuple[str, ...], wanted: tuple[str, ...]) -> Tensor:
     """A classifier's weights or biases in another order. A tag that it does not know is never chosen."""
     never = torch.zeros_like(rows[0]) if rows.dim() == 2 else torch.tensor(-math.inf)
