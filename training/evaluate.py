@@ -268,10 +268,12 @@ def dev_scores(
 
 
 def counted(task: str, records: Sequence[Any], predictions: Sequence[Prediction]) -> dict[str, Counted]:
-    """Language → what is counted in it."""
+    """Language → what is counted in it. Predictions belong to records by their place: published ids may repeat."""
     langs, kind = [each.lang for each in records], TASKS[task].kind
     if kind == "qa":
-        return score.count_questions(records, answers_of(predictions), task)
+        numbered = [replace(each, id=str(at)) for at, each in enumerate(records)]
+        answers = answers_of([each._replace(id=str(at)) for at, each in enumerate(predictions)])
+        return score.count_questions(numbered, answers, task)
     if kind == "tagging":
         golds, tags = [each.tags for each in records], [each.tags for each in predictions]
         return score.count_sentences(langs, golds, tags, unresolved_of(predictions))

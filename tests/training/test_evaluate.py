@@ -11,13 +11,16 @@ from typing import Any
 import pytest
 import torch
 
+from schemas.mrc import MrcExample
+from schemas.spans import CharSpan
 from tests.training.tuned import TEXTS, UNIFIED, save_tuned
 from training import score
 from training.errors import ConfigError, InputError
-from training.evaluate import DevSet, dev_scores, evaluate, main_score, run
+from training.evaluate import DevSet, counted, dev_scores, evaluate, main_score, run
 from training.finetune_recipes import MethodSettings, Plain
 from training.inference import Predictor, load_predictor, predict
 from training.inference_config import EvaluateConfig
+from training.predictions import Prediction, Span
 from training.score import Reporting, ScoreConfig
 from training.tasks.catalog import TASKS
 from training.tasks.tags import entities, tags_of
@@ -293,3 +296,14 @@ def test_two_files_of_a_language_are_refused_before_anything_is_predicted(
     with pytest.raises(InputError, match="holds nothing to score"):
         run(replace(config, gold=(empty,), reporting=FEW))
     assert not (tmp_path / "out").exists()
+
+
+def test_questions_of_one_id_are_counted_one_by_one() -> None:
+    """TyDiQA's English training file has the id 0 1,651 times."""
+    first, second = (
+        MrcExample("0", "en", "Who?", "Anna and Bao", (CharSpan(0, 4),), (name,), True, "tydiqa", None)
+        for name in ("Anna", "Bao")
+    )
+    said = [Prediction("0", (Span(0, 4, "Anna", 0.9),)), Prediction("0", (Span(9, 12, "Bao", 0.9),))]
+    assert counted("tydiqa", [first, second], said)["en"].figures["exact_match"][0] == 100.0
+    assert counted("tydiqa", [first, second], said[::-1])["en"].figures["exact_match"][0] == 0.0
