@@ -259,6 +259,7 @@ def summary(config: PretrainConfig) -> str:
     lines += [
         "",
         f"The model:   {folder / 'model'}",
+        f"Fine-tune:   polyspan-train finetune RECIPE --model {shlex.quote(str(folder / 'model'))} --train FILE …",
         f"In Python:   AutoModel.from_pretrained({str(folder / 'model')!r}), of transformers",
         f"The curves:  tensorboard --logdir {folder}",
         f"Every step:  {folder / 'metrics.jsonl'}",
