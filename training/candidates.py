@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
@@ -35,12 +34,10 @@ from training.inference import Predictor, load_predictor, predict
 from training.methods.questions import PlainQuestions
 from training.metrics.squad import normalize
 from training.predictions import Span
-from training.start import chosen_device, fingerprint, precision
+from training.start import chosen_device, fingerprint, precision, tell
 
 SCHEMA = "candidates/1"
 _DECIDING = ("baseline_sha256", "records_sha256", "size")  # of the manifest's configuration
-
-_log = logging.getLogger(__name__)
 
 
 def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -> dict[MrcExample, list[CharSpan]]:
@@ -60,7 +57,7 @@ def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -
             with process_group() as found:
                 device = chosen_device(config.device, found)
             baseline.model.to(device)
-            _log.info("The baseline %s answers %s questions", config.baseline, f"{len(records):,}")
+            tell(f"The baseline {config.baseline} answers {len(records):,} questions")
             index = make_candidates(
                 folder,
                 records,
@@ -70,7 +67,7 @@ def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -
                 overwrite=config.overwrite,
             )
             shares = ", ".join(f"{share:.1f}% in {k}" for k, share in recall(index).items())
-            _log.info("True answers among the baseline's best: %s", shares)
+            tell(f"True answers among the baseline's best: {shares}")
     barrier()
     return read_candidates(folder, records)
 

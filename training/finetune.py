@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shutil
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -38,7 +37,7 @@ from training.records import Records, few, labels_of, read_records, task_of
 from training.selection import FILE_NAME as DEV_FILE
 from training.selection import Selection, flat
 from training.selection import read as read_evaluations
-from training.start import Finished, begin, chosen_device, fingerprint, precision, size_of
+from training.start import Finished, begin, chosen_device, fingerprint, precision, size_of, tell
 from training.tasks.catalog import TASKS
 from training.tiny import MOST_TEXTS, random_model, train_tokenizer
 
@@ -331,9 +330,3 @@ def what_was_lost(read: Records, records: Sequence[Any], found: Sequence[Any], t
     if len(taught) < len(found):
         lines.append(f"  left out, as their answers were lost: {len(found) - len(taught):,} sequences")
     return lines
-
-
-def tell(line: str) -> None:
-    """What takes a while before there is a logbook."""
-    if rank() == 0:
-        print(line, file=sys.stderr, flush=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -63,3 +64,9 @@ def begin(output: Path, overwrite: bool, now: Callable[[], Mapping[str, Any]]) -
 def size_of(encoder: Encoder) -> EncoderSize:
     of = encoder.model.config
     return EncoderSize(of.num_hidden_layers, of.hidden_size, of.intermediate_size, of.vocab_size)
+
+
+def tell(line: str) -> None:
+    """What takes a while before there is a logbook."""
+    if rank() == 0:
+        print(line, file=sys.stderr, flush=True)
