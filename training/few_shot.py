@@ -18,14 +18,14 @@ import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from schemas.manifest import DatasetError
 from training import plots, whole
 from training.errors import ConfigError, InputError, TrainingError
-from training.finetune_recipes import METHODS, FinetuneConfig, FinetuneRecipe
+from training.finetune_recipes import FinetuneConfig, FinetuneRecipe, plain_values
 from training.inference_config import Computing, EvaluateConfig
 from training.metrics.reports import TITLES
 from training.metrics.tables import Table, latex, markdown, text
@@ -204,11 +204,9 @@ def check_files(config: FewShotConfig) -> dict[str, Any]:
     test = read_records(config.test, test_task(config), config.test_langs, labelled=True)
     if len(train.records) < max(config.sizes):
         raise ConfigError(f"--sizes: {max(config.sizes):,} examples of the {len(train.records):,} that --train has")
-    recipe = asdict(config.recipe)
+    recipe = plain_values(config.recipe)
     for name in ("model", "examples", "sample"):
         del recipe[name]
-    names = {kind: name for name, kind in METHODS.items()}
-    recipe["method"] = {"name": names[type(config.recipe.method)], **recipe["method"]}
     return {"recipe": recipe, "train": train.files, "test_task": test_task(config), "test": test.files}
 
 

@@ -6,7 +6,7 @@ import math
 import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -24,7 +24,7 @@ from training.data.windows import taught
 from training.distributed import all_reduce_sum, barrier, process_group, rank, world_size
 from training.errors import ConfigError, TrainingError
 from training.evaluate import DevSet, dev_scores, main_score
-from training.finetune_recipes import METHODS, FinetuneConfig, FinetuneRecipe, Plain, Que, Reading, TwoStage
+from training.finetune_recipes import FinetuneConfig, FinetuneRecipe, Plain, Que, Reading, TwoStage, plain_values
 from training.logbook import LOST, NOTED, Logbook, Silent
 from training.loop import train
 from training.methods.choice import check_method, formulation_of
@@ -86,7 +86,7 @@ def finetune(config: FinetuneConfig) -> Finished:
         changed = begin(output, False, lambda: run_of(config, read, dev, weights, text_encoder.fingerprint))
 
         def save(folder: str, steps: int, scores: dict[str, float]) -> None:
-            about = Provenance(recipe.model, plain(recipe), dict(read.files), steps, run_folder.commit())
+            about = Provenance(recipe.model, plain_values(recipe), dict(read.files), steps, run_folder.commit())
             heads: dict[str, Any] = dict(model.heads.items())
             save_finetuned(output / folder, start.language_model, start.tokenizer, heads, reading, about, scores)
 
@@ -280,7 +280,7 @@ def run_of(config: FinetuneConfig, read: Records, dev: Dev, weights: str, tokeni
     """What run.json holds; `weights` and `tokenizer` are the fingerprints of what training begins with."""
     candidates = str(Path(config.output) / "candidates")
     return {
-        "recipe": plain(config.recipe),
+        "recipe": plain_values(config.recipe),
         "data": dict(read.files),
         "model": {"weights": weights, "tokenizer": tokenizer},
         "baseline": run_folder.fingerprint_of_dataset(candidates) if config.baseline else None,
@@ -288,13 +288,6 @@ def run_of(config: FinetuneConfig, read: Records, dev: Dev, weights: str, tokeni
         "micro_batch_tokens": config.micro_batch_tokens,
         "compile": config.compile,
     }
-
-
-def plain(recipe: FinetuneRecipe) -> dict[str, Any]:
-    """The recipe as JSON's values, its method by name."""
-    names = {kind: name for name, kind in METHODS.items()}
-    values = asdict(recipe)
-    return values | {"method": {"name": names[type(recipe.method)], **values["method"]}}
 
 
 def opening_line(

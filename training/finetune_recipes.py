@@ -6,9 +6,9 @@ says so and whose habit it follows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ class TwoStage:
 
 MethodSettings = Plain | Que | Unified | TwoStage
 METHODS: dict[str, type[MethodSettings]] = {"plain": Plain, "que": Que, "unified": Unified, "two_stage": TwoStage}
+METHOD_NAMES = {kind: name for name, kind in METHODS.items()}
 
 
 @dataclass(frozen=True)
@@ -219,6 +220,12 @@ FINETUNE_ABOUT = {
     "two_stage_mml": "the paper's ablation with marginal likelihood",
     "two_stage_hard_em": "hard EM in place of hard learning",
 }
+
+
+def plain_values(of: FinetuneRecipe | Reading) -> dict[str, Any]:
+    """As JSON has it, the method by name."""
+    values = asdict(of)
+    return values | {"method": {"name": METHOD_NAMES[type(of.method)], **values["method"]}}
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from schemas.mrc import MrcExample
 from schemas.spans import CharSpan
 from training.data.tokens import TextEncoder
 from training.errors import ConfigError
-from training.finetune_recipes import METHODS, MethodSettings, Plain, Que, Reading, TwoStage, Unified
+from training.finetune_recipes import METHOD_NAMES, MethodSettings, Plain, Que, Reading, TwoStage, Unified
 from training.methods.formulation import Formulation
 from training.methods.pairs import PlainPairs
 from training.methods.que_tags import QueTags
@@ -33,10 +33,9 @@ FORMULATIONS: dict[tuple[type[MethodSettings], str], Callable[..., Formulation]]
 def check_method(method: MethodSettings, kind: str) -> None:
     """Raises `ConfigError` where the method has nothing for this kind of task."""
     if (type(method), kind) not in FORMULATIONS:
-        names = {each: name for name, each in METHODS.items()}
-        able = [names[each] for each, of in FORMULATIONS if of == kind]
+        able = [METHOD_NAMES[each] for each, of in FORMULATIONS if of == kind]
         raise ConfigError(
-            f"method {names[type(method)]} has nothing for {kind}. Methods for it: {', '.join(able)}. "
+            f"method {METHOD_NAMES[type(method)]} has nothing for {kind}. Methods for it: {', '.join(able)}. "
             "Take a recipe of one of those"
         )
 

@@ -9,7 +9,6 @@ import copy
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -19,7 +18,7 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from training.data.tag_windows import tag_names
 from training.errors import ConfigError, InputError
-from training.finetune_recipes import METHODS, Plain, Que, Reading, Unified
+from training.finetune_recipes import METHODS, Plain, Que, Reading, Unified, plain_values
 from training.models.encoder import FAMILIES
 from training.models.files import (
     TASK_MODELS,
@@ -241,8 +240,7 @@ def _finetune(folder: Path) -> str:
 
 
 def _to_json(reading: Reading) -> dict[str, Any]:
-    method = next(name for name, kind in METHODS.items() if type(reading.method) is kind)
-    return {**asdict(reading), "method": {"name": method, **asdict(reading.method)}, "labels": list(reading.labels)}
+    return plain_values(reading) | {"labels": list(reading.labels)}
 
 
 def _from_json(values: Mapping[str, Any], folder: Path) -> Reading:
