@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -21,7 +22,7 @@ class Balance(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(ABC):
     """What became of the records of one language pair or language. Chunks add up: `sum(chunks, PairCounts())`.
 
     Every field of a subclass is a number, or numbers by name.
@@ -30,14 +31,14 @@ class Counts:
     BALANCES: ClassVar[tuple[Balance, ...]]
 
     @property
+    @abstractmethod
     def examples(self) -> int:
         """Rows of the shards."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def size(self) -> str:
         """What the rows hold, in words."""
-        raise NotImplementedError
 
     def rejects(self) -> dict[str, dict[str, int]]:
         """Unit → reason → count."""

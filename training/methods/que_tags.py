@@ -19,13 +19,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from schemas.mrc import TaggingExample
-from training.data.batches import Packed
 from training.data.task_batches import MrcBatch, MrcWindow, mrc_batch
 from training.data.tokens import TextEncoder
 from training.finetune_recipes import Que, Reading
-from training.loop import Prepare
 from training.methods.label_queries import entity_scores, label_windows, without_overlaps, word_edges
-from training.methods.reader import Reader, known_before, seeded
+from training.methods.reader import OnePass, Reader, known_before, seeded
 from training.models.folder import Pretrained
 from training.models.heads import SpanHead
 from training.objectives import Loss
@@ -45,7 +43,7 @@ class Edges(NamedTuple):
 
 
 @dataclass(frozen=True)
-class QueTags:
+class QueTags(OnePass):
     """Each label's query ends in [QUE]; its scores of a token are the log-odds that an entity starts or ends there."""
 
     reading: Reading
@@ -71,12 +69,6 @@ class QueTags:
 
     def counts(self, batch: MrcBatch) -> dict[str, int | Tensor]:
         return {"span": 2 * batch.context_N2.diff().sum()}
-
-    def passes(self, batch: MrcBatch) -> tuple[Packed, ...]:
-        return (batch.inputs,)
-
-    def first_pass(self, model: Reader, batches: Sequence[MrcBatch], prepare: Prepare) -> Sequence[Any]:
-        return [None] * len(batches)
 
     def losses(self, model: Reader, batch: MrcBatch, known: Any) -> dict[str, Loss]:
         """Binary cross-entropy over the tokens of contexts, once for starts and once for ends."""

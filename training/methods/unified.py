@@ -16,12 +16,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from schemas.mrc import MrcExample, PairExample, TaggingExample
-from training.data.batches import Packed
 from training.data.task_batches import MrcBatch, MrcWindow, mrc_batch
 from training.data.tokens import TextEncoder
 from training.data.windows import question_windows
 from training.finetune_recipes import Reading, Unified
-from training.loop import Prepare
 from training.methods.label_queries import (
     check_label,
     entity_scores,
@@ -31,7 +29,7 @@ from training.methods.label_queries import (
     word_edges,
 )
 from training.methods.questions import BEST, WindowAnswers, question_predictions, window_answers
-from training.methods.reader import Reader, known_before, seeded
+from training.methods.reader import OnePass, Reader, known_before, seeded
 from training.models.folder import Pretrained
 from training.models.heads import WaeExtractor
 from training.objectives import Loss
@@ -42,7 +40,7 @@ from training.tasks.queries import pair_queries
 
 
 @dataclass(frozen=True)
-class _Unified:
+class _Unified(OnePass):
     """What is the same for all kinds of task."""
 
     reading: Reading
@@ -67,12 +65,6 @@ class _Unified:
 
     def counts(self, batch: MrcBatch) -> dict[str, int | Tensor]:
         return {"wae": valid_pairs(batch)}
-
-    def passes(self, batch: MrcBatch) -> tuple[Packed, ...]:
-        return (batch.inputs,)
-
-    def first_pass(self, model: Reader, batches: Sequence[MrcBatch], prepare: Prepare) -> Sequence[Any]:
-        return [None] * len(batches)
 
     def losses(self, model: Reader, batch: MrcBatch, known: Any) -> dict[str, Loss]:
         return {"wae": wae_loss(*self.factors(model, batch), batch)}

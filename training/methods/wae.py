@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
 
-from training.data.batches import Packed, WaeBatch
-from training.loop import Prepare
-from training.methods.reader import Reader, known_before, seeded
+from training.data.batches import WaeBatch
+from training.methods.reader import OnePass, Reader, known_before, seeded
 from training.models.folder import Pretrained
 from training.models.heads import WaeExtractor
 from training.objectives import Loss
@@ -19,7 +17,7 @@ from training.recipes import WaeObjective
 
 
 @dataclass(frozen=True)
-class WaeMethod:
+class WaeMethod(OnePass):
     """Wiki Anchor Extraction (mPMR, 2.1)."""
 
     objective: WaeObjective
@@ -35,12 +33,6 @@ class WaeMethod:
 
     def counts(self, batch: WaeBatch) -> dict[str, int | Tensor]:
         return {"wae": valid_pairs(batch)}
-
-    def passes(self, batch: WaeBatch) -> tuple[Packed, ...]:
-        return (batch.inputs,)
-
-    def first_pass(self, model: Reader, batches: Sequence[WaeBatch], prepare: Prepare) -> Sequence[Any]:
-        return [None] * len(batches)
 
     def losses(self, model: Reader, batch: WaeBatch, known: Any) -> dict[str, Loss]:
         start_TD, end_TD = model.heads["wae"](model.encoder(batch.inputs))

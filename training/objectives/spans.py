@@ -6,6 +6,7 @@ spans, B the most tokens of a span. Places in T count from the batch's first tok
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
@@ -97,15 +98,24 @@ def top_spans(start_NL: Tensor, end_NL: Tensor, context_N2: Tensor, k: int, long
     longest = min(longest, length)
     # end_NLB[:, i, b] is the score of the end of the span of b + 1 tokens from i.
     end_NLB = F.pad(end_NL, (0, longest - 1), value=-torch.inf).unfold(1, longest, 1)
-    # The k best spans begin at the k starts (S of them) whose own best spans are best: nothing else need be sorted.
-    best_NL = start_NL + end_NLB.amax(dim=2)
-    starts_NS = best_NL.sort(dim=1, descending=True, stable=True).indices[:, :k].sort(dim=1).values
     rows_N1 = torch.arange(rows, device=start_NL.device).unsqueeze(1)
-    score_NSB = start_NL.gather(1, starts_NS).unsqueeze(2) + end_NLB[rows_N1, starts_NS]
+    return k_best(
+        start_NL + end_NLB.amax(dim=2),
+        lambda starts_NS: start_NL.gather(1, starts_NS).unsqueeze(2) + end_NLB[rows_N1, starts_NS],
+        k,
+    )
+
+
+def k_best(best_NL: Tensor, scores_of: Callable[[Tensor], Tensor], k: int) -> TopSpans:
+    """The `k` best spans of each row. `best_NL`: of each start the score of its best span; `scores_of(starts_NS)` gives
+    score_NSB of the spans of 1 to B tokens from those starts, -inf where there is none."""
+    # The k best spans begin at the k starts (S of them) whose own best spans are best: nothing else need be sorted.
+    starts_NS = best_NL.sort(dim=1, descending=True, stable=True).indices[:, :k].sort(dim=1).values
+    score_NSB = scores_of(starts_NS)
     # Not topk, which may give equal spans in any order.
     score_NK, which_NK = (each[:, :k] for each in score_NSB.flatten(1).sort(dim=1, descending=True, stable=True))
-    first_NK = starts_NS.gather(1, which_NK.div(longest, rounding_mode="floor"))
-    last_NK = first_NK + which_NK % longest
+    first_NK = starts_NS.gather(1, which_NK.div(score_NSB.shape[2], rounding_mode="floor"))
+    last_NK = first_NK + which_NK % score_NSB.shape[2]
     none_NK, beyond = score_NK == -torch.inf, (0, k - score_NK.shape[1])
     return TopSpans(
         F.pad(first_NK.masked_fill(none_NK, -1), beyond, value=-1),

@@ -7,6 +7,7 @@ context among them, B the most tokens of a span, S starts, K best spans, P spans
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from training.objectives import at_least_fp32
-from training.objectives.spans import TopSpans
+from training.objectives.spans import TopSpans, k_best
 
 if TYPE_CHECKING:
     from training.data.task_batches import MrcBatch
@@ -45,21 +46,16 @@ def best_spans(start_TH: Tensor, end_TH: Tensor, batch: MrcBatch, most: int, lon
     first_NK, last_NK = context_N.new_full(shape, -1), context_N.new_full(shape, -1)
     score_NK = torch.full(shape, -torch.inf, device=context_N.device)
     for chosen_n, scores_nRB in _tiles(start_TH, end_TH, batch, longest):
-        # The K best spans begin at the K starts whose own best spans are best.
-        order_nR = scores_nRB.amax(dim=2).argsort(dim=1, descending=True, stable=True)
-        starts_nS = order_nR[:, :most].sort(dim=1).values
-        scores_nSB = scores_nRB.gather(1, starts_nS.unsqueeze(2).expand(-1, -1, scores_nRB.shape[2]))
-        # Not topk, which says nothing about the order of equal spans.
-        score_nK, which_nK = (
-            each[:, :most] for each in scores_nSB.flatten(1).sort(dim=1, descending=True, stable=True)
-        )
-        start_nK = starts_nS.gather(1, which_nK.div(scores_nRB.shape[2], rounding_mode="floor"))
-        first_nK = (context_N - cls_N)[chosen_n].unsqueeze(1) + start_nK
-        none_nK, found = score_nK == -torch.inf, score_nK.shape[1]
-        first_NK[chosen_n, :found] = first_nK.masked_fill(none_nK, -1)
-        last_NK[chosen_n, :found] = (first_nK + which_nK % scores_nRB.shape[2]).masked_fill(none_nK, -1)
-        score_NK[chosen_n, :found] = score_nK.float()
+        top = k_best(scores_nRB.amax(dim=2), partial(_from_starts, scores_nRB), most)
+        offset_n1, none_nK = (context_N - cls_N)[chosen_n].unsqueeze(1), top.first_NK < 0
+        first_NK[chosen_n] = (top.first_NK + offset_n1).masked_fill(none_nK, -1)
+        last_NK[chosen_n] = (top.last_NK + offset_n1).masked_fill(none_nK, -1)
+        score_NK[chosen_n] = top.score_NK.float()
     return TopSpans(first_NK, last_NK, score_NK)
+
+
+def _from_starts(scores_nRB: Tensor, starts_nS: Tensor) -> Tensor:
+    return scores_nRB.gather(1, starts_nS.unsqueeze(2).expand(-1, -1, scores_nRB.shape[2]))
 
 
 def likely_spans(
