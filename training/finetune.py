@@ -28,7 +28,7 @@ from training.finetune_recipes import FinetuneConfig, FinetuneRecipe, Plain, Que
 from training.logbook import LOST, NOTED, Logbook, Silent
 from training.loop import train
 from training.methods.choice import check_method, formulation_of
-from training.methods.reader import Reader
+from training.methods.reader import Reader, brings
 from training.models.encoder import Encoder
 from training.models.finetuned import foreign_heads, save_finetuned
 from training.models.folder import Pretrained, Provenance, load_model
@@ -80,9 +80,12 @@ def finetune(config: FinetuneConfig) -> Finished:
         recipe = replace(recipe, steps=recipe.steps or max(1, math.ceil(recipe.epochs * steps_an_epoch)))
         config = replace(config, recipe=recipe)
 
-        told = what_was_lost(read, records, read_features, features)
         nn.Module.to(start.language_model, device)
         model = Reader(encoder, formulation.heads(start, recipe.seed)).to(device)
+        told = [
+            *(head_line(name, brings(start, name, head)) for name, head in model.heads.items()),
+            *what_was_lost(read, records, read_features, features),
+        ]
         changed = begin(output, False, lambda: run_of(config, read, dev, weights, text_encoder.fingerprint))
 
         def save(folder: str, steps: int, scores: dict[str, float]) -> None:
@@ -311,6 +314,11 @@ def opening_line(
         f"; {done:,} steps are done." if done else ".",
     )
     return "".join(parts)
+
+
+def head_line(name: str, is_brought: bool) -> str:
+    """CLISM's and mPMR's few-shot gains are those of a head that was trained before."""
+    return f"  head {name}: {'of the starting model' if is_brought else 'new, with random weights'}"
 
 
 def what_was_lost(read: Records, records: Sequence[Any], found: Sequence[Any], taught: Sequence[Any]) -> list[str]:

@@ -273,12 +273,15 @@ def test_a_broken_file_is_named(given: FinetuneConfig, tmp_path: Path) -> None:
 
 
 def test_a_head_that_hugging_faces_model_brings_is_gone_on_with(
-    given: FinetuneConfig, xlmr_folder: Path, tmp_path: Path
+    given: FinetuneConfig, xlmr_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     theirs = AutoModelForQuestionAnswering.from_pretrained(xlmr_folder)
     theirs.save_pretrained(tmp_path / "theirs")
     AutoTokenizer.from_pretrained(xlmr_folder).save_pretrained(tmp_path / "theirs")
+    finetune(replace(given, recipe=replace(given.recipe, steps=1), dev=(), dev_langs=(), output=str(tmp_path / "new")))
+    assert "head qa: new" in capsys.readouterr().err
     still = replace(given.recipe, model=str(tmp_path / "theirs"), steps=1, learning_rate=0.0)
     finetune(replace(given, recipe=still, dev=(), dev_langs=()))
+    assert "head qa: of the starting model" in capsys.readouterr().err
     ours = AutoModelForQuestionAnswering.from_pretrained(tmp_path / "run" / "model")
     assert torch.equal(ours.qa_outputs.weight, theirs.qa_outputs.weight)

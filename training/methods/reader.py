@@ -47,7 +47,11 @@ def seeded(seed: int) -> Iterator[None]:
 def known_before(heads: Mapping[str, nn.Module], start: Pretrained) -> dict[str, nn.Module]:
     """Heads with the weights that the starting model has for them, where it has some of that size."""
     for name, head in heads.items():
-        before = start.heads.get(name)
-        if before is not None and before.settings == head.settings:
-            head.load_state_dict(before.state_dict())
+        if brings(start, name, head):
+            head.load_state_dict(start.heads[name].state_dict())
     return dict(heads)
+
+
+def brings(start: Pretrained, name: str, head: nn.Module) -> bool:
+    """Whether the starting model has weights for this head."""
+    return name in start.heads and start.heads[name].settings == head.settings
