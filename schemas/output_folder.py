@@ -96,7 +96,9 @@ def delete_output(folder: Path, files_of: FilesOf) -> None:
     """
     own = files_of(folder)
     if own is None and foreign_files(folder, set()):
-        raise ConfigError(f"{folder} has no mark of Polyspan ({_some(foreign_files(folder, set()))}): delete it yourself")
+        raise ConfigError(
+            f"{folder} has no mark of Polyspan ({_some(foreign_files(folder, set()))}): delete it yourself"
+        )
     delete_files(folder, [name for name in files_in(folder) if name in (own or ()) or _is_temporary(folder, name)])
     if left := [name for name in foreign_files(folder, set()) if name != LOCK]:
         logger.warning("%s: not written by Polyspan, so kept: %s", folder, _some(left))
