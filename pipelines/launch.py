@@ -1,19 +1,16 @@
-"""Starting a job: its output folder, Beam's options, progress while it runs, and errors that people can read."""
+"""Starting a job: Beam's options, progress while it runs, and errors that people can read."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import difflib
-import hashlib
-import json
 import logging
 import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
@@ -21,51 +18,11 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 
 from pipelines.logs import progress, worker_processes_write_to_a_file
 from pipelines.steps.records import ConfigError, InputError
-from pipelines.work import WorkFolder, delete_tree, open_file, replace_file
-from schemas.manifest import FILE_NAME, Manifest
+from pipelines.work import WorkFolder
 
-WORK = "work"
 IN_PROCESS_RUNNER = "FnApiRunner"  # Beam's own choice may fetch a runner from the web
 
 logger = logging.getLogger(__name__)
-
-
-def open_output(output: str, overwrite: bool, identity: Mapping[str, Any]) -> WorkFolder:
-    """The work folder inside `output`: the one of a job that was stopped, if it was the same job, or a new one.
-
-    `identity` is everything that decides what the job writes.
-    """
-    if not output:
-        raise ConfigError("No output folder. Name one: --output FOLDER")
-    manifest = FileSystems.join(output, FILE_NAME)
-    if FileSystems.exists(manifest):
-        if not overwrite:
-            raise ConfigError(
-                f"{output} already holds a dataset. Name another --output, or replace it with: --overwrite"
-            )
-        FileSystems.delete([manifest])
-    elif "://" not in output and Path(output).is_file():
-        raise ConfigError(f"{output} is a file, but --output names a folder.")
-    for leftover in ("data", "rejects"):
-        delete_tree(FileSystems.join(output, leftover))
-    fingerprint = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
-    work = WorkFolder(FileSystems.join(output, WORK, fingerprint))
-    marker = FileSystems.join(work.path, "job.json")
-    if FileSystems.exists(marker):
-        logger.info("Going on with a job that was stopped; what it finished is kept in %s", work.path)
-    else:
-        delete_tree(FileSystems.join(output, WORK))
-        with replace_file(marker) as stream:
-            stream.write(json.dumps(identity, indent=2, sort_keys=True).encode())
-    return work
-
-
-def close_output(output: str) -> Manifest:
-    """The finished dataset's manifest; what only the running job needed is deleted."""
-    with open_file(FileSystems.join(output, FILE_NAME)) as stream:
-        manifest = Manifest.from_json(stream.read().decode())
-    delete_tree(FileSystems.join(output, WORK))
-    return manifest
 
 
 def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], str], options: PipelineOptions) -> None:

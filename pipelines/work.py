@@ -80,6 +80,10 @@ class WorkFolder:
         paths = (file.path for file in FileSystems.match([self.file(stage, "*.json")])[0].metadata_list)
         return sorted(FileSystems.split(path)[1].removesuffix(".json") for path in paths)
 
+    def has_finished_any(self) -> bool:
+        """Whether any step is done."""
+        return bool(FileSystems.match([self.file("*", "*.json")], limits=[1])[0].metadata_list)
+
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
     columns = [column.combine_chunks() for column in table.columns]
@@ -102,14 +106,3 @@ def replace_file(path: str) -> Iterator[BinaryIO]:
     with FileSystems.create(temporary, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
         yield stream
     FileSystems.rename([temporary], [path])
-
-
-def delete_tree(path: str) -> None:
-    """Deletes a folder and all that is in it, if it is there."""
-    if FileSystems.exists(path):
-        FileSystems.delete([path])
-        return
-    # An object store knows no folders, only names that begin alike.
-    names = FileSystems.match([FileSystems.join(path, "**")])[0].metadata_list if "://" in path else []
-    if names:
-        FileSystems.delete([file.path for file in names])

@@ -1,8 +1,9 @@
 """Output folders: only what Polyspan wrote is deleted, one process writes at a time, a new output replaces an old one.
 
 A folder may be written to if it is new or empty, or if it carries a mark of ours (`manifest.json` of a dataset,
-`run.json` of a training run, …). Each kind of output has a function that reads its mark and lists the files that belong
-to it (`FilesOf`). Files that no mark lists are foreign: they are never deleted, and an output that holds any is refused.
+`run.json` of a training run, …). Each kind of output has a function that reads its mark and lists the files that
+belong to it (`FilesOf`). Files that no mark lists are foreign: they are never deleted, and an output that holds any is
+refused.
 
 What replaces an existing output is written beside it and exchanged with it when it is complete:
 
@@ -150,6 +151,15 @@ def _is_temporary(folder: Path, name: str) -> bool:
 def _some(names: list[str]) -> str:
     more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
+
+
+def differences(before: Any, now: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """Name and difference of every plain value (of JSON) that differs between two configurations."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in {**before, **now}:
+            yield from differences(before.get(key), now.get(key), f"{name}.{key}".lstrip("."))
+    elif before != now:
+        yield name, f"{before} before, {now} now"
 
 
 # --- one writer -------------------------------------------------------------------------------------------------------
@@ -335,7 +345,7 @@ def finish_replacement(folder: Path, files_of: FilesOf) -> None:
 
 
 def tidy(folder: Path, files_of: FilesOf) -> None:
-    """Ends a replacement that was interrupted after the exchange: deletes the old output and the mark of the new one."""
+    """Ends a replacement after the exchange: deletes the old output, then the mark of the new one."""
     real, old = folder.resolve(), staging(folder)
     if (real / NEW).exists():
         if old.exists() and not (old / NEW).exists():

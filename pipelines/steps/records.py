@@ -10,7 +10,6 @@ from schemas.errors import ConfigError, InputError
 from schemas.languages import language
 from schemas.spans import CharSpan
 
-
 __all__ = ["ConfigError", "InputError"]  # part of what every step imports from here
 
 
