@@ -3,10 +3,9 @@
     out/ new or empty, or with a stopped job:   work/ beside data/ in out/ itself; the manifest comes last
     out/ with a dataset, and --overwrite:       the same in .out.new/, which is then exchanged with out/
 
-A remote file system (`gs://…`) has neither locks nor exchanges. There, two processes that run the same job write the
-same bytes, and another job is refused because of the first one's mark. A replacement is complete in `.out.new` before
-the first old file is deleted; from then until its files are moved there is no dataset in `out`, and the repeated command
-finishes the move.
+A remote file system (`gs://…`) has neither locks nor exchanges. Two processes that run the same job there write the same
+bytes, and another job is refused because of the first one's mark. A replacement is complete in `.out.new` before the
+first old file is deleted; until all its files are moved `out` has no dataset, and the repeated command ends the move.
 """
 
 from __future__ import annotations
@@ -70,6 +69,7 @@ def make_dataset(request: Request, run_job: RunJob) -> Manifest:
     if not request.output:
         raise ConfigError("No output folder. Name one: --output FOLDER")
     if is_remote(request.output):
+        _check_scheme(request.output)
         return _make_remote(request, run_job)
     return _make_local(request, run_job)
 
@@ -285,6 +285,17 @@ def _make_remote(request: Request, run_job: RunJob) -> Manifest:
         _move_remote(new, output)
     _delete(output, filter(_is_of_running_job, _names_in(output)))
     return _manifest_in(output)
+
+
+def _check_scheme(output: str) -> None:
+    """Raises `ConfigError` if no file system of Beam opens such a path."""
+    try:
+        FileSystems.get_filesystem(output)
+    except ValueError:
+        scheme = output.partition("://")[0]
+        extra = {"gs": "gcp", "s3": "aws", "azfs": "azure", "hdfs": "hadoop"}.get(scheme)
+        hint = f"Install Beam's file system for it: pip install 'apache-beam[{extra}]'" if extra else "Correct the path"
+        raise ConfigError(f"--output {output}: {scheme}:// cannot be opened on this machine. {hint}") from None
 
 
 def _remote_staging(output: str) -> str:

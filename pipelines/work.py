@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -20,6 +20,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from pipelines.steps.paths import is_remote
+from schemas.errors import OutputError, os_error_in_words
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,13 @@ def replace_file(path: str) -> Iterator[BinaryIO]:
     """
     folder, name = FileSystems.split(path)
     temporary = FileSystems.join(folder, f".{name}.{uuid.uuid4().hex}.partial")
-    with FileSystems.create(temporary, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
-        yield stream
-    FileSystems.rename([temporary], [path])
+    try:
+        with FileSystems.create(temporary, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+            yield stream
+        FileSystems.rename([temporary], [path])
+    except Exception as error:
+        with suppress(Exception):
+            FileSystems.delete([temporary])
+        if isinstance(error, OSError) and (words := os_error_in_words(OSError(error.errno, "", path))):
+            raise OutputError(f"{words}: it goes on from what is finished") from None
+        raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 
 
 class ConfigError(ValueError):
@@ -11,6 +12,10 @@ class ConfigError(ValueError):
 
 class InputError(ValueError):
     """An input that cannot be read as it is (exit code 1). Says what was expected, what was found and where."""
+
+
+class OutputError(ValueError):
+    """An output that cannot be written (exit code 1): a full disk, a read-only file system, no permission."""
 
 
 _HINTS = {
@@ -31,4 +36,4 @@ def os_error_in_words(error: OSError) -> str | None:
     if error.errno not in _HINTS:
         return None
     where = f"{error.filename}: " if error.filename else ""
-    return f"{where}{error.strerror}. {_HINTS[error.errno]}"
+    return f"{where}{os.strerror(error.errno)}. {_HINTS[error.errno]}"

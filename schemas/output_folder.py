@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.errors import ConfigError
+from schemas.interrupts import cleaned_up
 
 FilesOf = Callable[[Path], "set[str] | None"]
 """Folder → the files that its mark lists, as paths relative to the folder; None if it has no mark of that kind."""
@@ -189,14 +190,27 @@ def locked(folder: Path, becomes: Path | None = None) -> Iterator[None]:
     """
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
-    handle = _acquire(folder / LOCK)
     try:
-        yield
-    finally:
+        handle = _acquire(folder / LOCK)
+    except BaseException:
+        _remove_if_empty(folder, is_new)
+        raise
+
+    def release() -> None:
         _release(handle, (folder / LOCK, (becomes or staging(folder)) / LOCK))
-        if is_new:
-            with suppress(OSError):
-                folder.rmdir()
+        _remove_if_empty(folder, is_new)
+
+    with cleaned_up(release):
+        try:
+            yield
+        finally:
+            release()
+
+
+def _remove_if_empty(folder: Path, is_new: bool) -> None:
+    if is_new:
+        with suppress(OSError):
+            folder.rmdir()
 
 
 def _acquire(path: Path) -> int:
