@@ -3,7 +3,7 @@
     out/ new or empty, or with a stopped job:   work/ beside data/ in out/ itself; the manifest comes last
     out/ with a dataset, and --overwrite:       the same in .out.new/, which is then exchanged with out/
 
-A remote file system (`gs://…`) has neither locks nor exchanges. Two processes that run the same job there write the same
+A remote file system (`gs://…`) has neither locks nor exchanges. Two processes that run the same job write the same
 bytes, and another job is refused because of the first one's mark. A replacement is complete in `.out.new` before the
 first old file is deleted; until all its files are moved `out` has no dataset, and the repeated command ends the move.
 """
@@ -123,13 +123,16 @@ def _open_work(request: Request, folder: str) -> WorkFolder:
             logger.info("Going on with a job that was stopped; what it finished is kept in %s", work.path)
         return work
     for other in _marks_in(folder):
-        changed = list(differences(_read_json(other).get("config", {}), _plain(request.identity["config"])))
-        if changed and not request.overwrite:
+        before = _read_json(other).get("config", {})
+        changed = list(differences(before, _plain(request.identity["config"]), "config"))
+        is_begun = WorkFolder(FileSystems.split(other)[0]).has_finished_any()
+        if changed and is_begun and not request.overwrite:
             raise ConfigError(
                 f"{folder} holds a job that was stopped and had another configuration ({_in_words(changed)}). Repeat "
                 "its own command to go on with it, choose another --output, or begin anew with: --overwrite"
             )
-        logger.info("%s: a stopped job cannot go on, since its inputs or programs have changed: beginning anew", folder)
+        if is_begun and not changed:
+            logger.info("%s: the inputs or programs of a stopped job have changed: beginning anew", folder)
     _discard(folder)
     with replace_file(mark) as stream:
         stream.write(json.dumps(request.identity, indent=2, sort_keys=True).encode())

@@ -24,7 +24,6 @@ from pipelines.clism import run
 from pipelines.recipes import CLISM
 from pipelines.steps.records import ConfigError, InputError, LanguagePair
 from schemas import manifest as manifests
-from schemas import output_folder
 from schemas.clism import problems
 from schemas.shards import read_examples
 
@@ -120,7 +119,6 @@ def test_a_killed_job_leaves_no_dataset_and_goes_on_to_the_same_bytes(dataset, t
 def stopped_job(output: Path, **changes) -> Path:
     """A job that was killed in `output` after its first steps; returns its work folder."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(output_folder, "delete_files", lambda folder, names: None)
         patch.setattr("pipelines.arrow_sink.write_manifest", killed)
         with pytest.raises(RuntimeError, match="killed"):
             run(config(output, **changes))
