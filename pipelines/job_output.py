@@ -79,7 +79,7 @@ def _make_local(request: Request, run_job: RunJob) -> Manifest:
     output_folder.recover(folder)
     output_folder.check_output(folder, files_of, {option: _local(paths) for option, paths in request.inputs.items()})
     if found := _finished(request):
-        if _leftovers(folder):
+        if _leftovers(folder) or output_folder.staging(folder).exists():
             with output_folder.locked(folder):
                 _tidy(folder)
         return found
@@ -88,12 +88,10 @@ def _make_local(request: Request, run_job: RunJob) -> Manifest:
             _fill(request, str(folder), run_job)
             _tidy(folder)
             return _manifest_in(request.output)
-        new = output_folder.begin_replacement(folder, files_of)
-        logger.info("The dataset in %s stays until the new one is complete; the new one is made in %s", folder, new)
-        with output_folder.locked(new, becomes=folder.resolve()):
+        with output_folder.replacement(folder, files_of) as new:
+            logger.info("The dataset in %s stays until the new one in %s is complete", folder, new)
             _fill(request, str(new), run_job)
-            output_folder.finish_replacement(folder, files_of)
-            _tidy(folder)
+        _tidy(folder)
     return _manifest_in(request.output)
 
 

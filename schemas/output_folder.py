@@ -198,7 +198,8 @@ def locked(folder: Path, becomes: Path | None = None) -> Iterator[None]:
 
     def release() -> None:
         _release(handle, (folder / LOCK, (becomes or staging(folder)) / LOCK))
-        _remove_if_empty(folder, is_new)
+        _remove_if_empty(staging(folder), True)  # the old output was here, with this lock
+        _remove_if_empty(folder, is_new or becomes is not None)
 
     with cleaned_up(release):
         try:
@@ -207,8 +208,8 @@ def locked(folder: Path, becomes: Path | None = None) -> Iterator[None]:
             release()
 
 
-def _remove_if_empty(folder: Path, is_new: bool) -> None:
-    if is_new:
+def _remove_if_empty(folder: Path, may_go: bool) -> None:
+    if may_go:
         with suppress(OSError):
             folder.rmdir()
 
@@ -349,6 +350,23 @@ def begin_replacement(folder: Path, files_of: FilesOf) -> Path:
     return new
 
 
+@contextmanager
+def replacement(folder: Path, files_of: FilesOf) -> Iterator[Path]:
+    """Yields the staging folder, locked; what it holds at the end of the block takes the place of `folder`.
+
+    After an exception `folder` stays, and so does the staging folder, to go on with, unless it is empty.
+    """
+    new = begin_replacement(folder, files_of)
+    with locked(new, becomes=folder.resolve()):
+        try:
+            yield new
+        except BaseException:
+            if not set(files_in(new)) - {NEW, LOCK}:
+                (new / NEW).unlink()
+            raise
+        finish_replacement(folder, files_of)
+
+
 def finish_replacement(folder: Path, files_of: FilesOf) -> None:
     """Exchanges the complete output in the staging folder with the one in `folder`, and deletes the old one."""
     real, new = folder.resolve(), staging(folder)
@@ -361,12 +379,11 @@ def finish_replacement(folder: Path, files_of: FilesOf) -> None:
 def tidy(folder: Path, files_of: FilesOf) -> None:
     """Ends a replacement after the exchange: deletes the old output, then the mark of the new one."""
     real, old = folder.resolve(), staging(folder)
-    if (real / NEW).exists():
-        if old.exists() and not (old / NEW).exists():
-            delete_output(old, files_of)
-            with suppress(OSError):
-                old.rmdir()
-        (real / NEW).unlink()
+    is_old = old.exists() and not (old / NEW).exists()
+    if is_old and ((real / NEW).exists() or not set(files_in(old)) - {LOCK}):
+        delete_output(old, files_of)
+        _remove_if_empty(old, True)
+    (real / NEW).unlink(missing_ok=True)
 
 
 def recover(folder: Path) -> None:
