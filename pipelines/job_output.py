@@ -32,7 +32,7 @@ from schemas.shards import check_shard
 
 WORK = "work"
 MARK = "job.json"
-_OF_A_JOB = re.compile(
+NAMES_OF_A_DATASET = re.compile(
     rf"{WORK}/[0-9a-f]{{16}}/({MARK}|[a-z]+/[^/]+\.(json|arrow|model|titles))"
     r"|(data|rejects)/part-\d{5}-of-\d{5}\.arrow|README\.md|manifest\.json"
 )
@@ -221,7 +221,7 @@ def files_of(folder: Path) -> set[str] | None:
 def own_files(names: set[str], read: Callable[[str], bytes]) -> set[str] | None:
     """Of a folder's files, those of the dataset that its manifest describes and of the job whose mark it holds."""
     marks = [name for name in names if re.fullmatch(rf"{WORK}/[0-9a-f]{{16}}/{MARK}", name) and _is_job(read(name))]
-    own: set[str] | None = {name for name in names if _OF_A_JOB.fullmatch(name)} if marks else None
+    own: set[str] | None = {name for name in names if NAMES_OF_A_DATASET.fullmatch(name)} if marks else None
     if FILE_NAME in names:
         try:
             index = Manifest.from_json(read(FILE_NAME).decode())
@@ -241,7 +241,7 @@ def _is_job(content: bytes) -> bool:
 
 
 def _is_of_running_job(name: str) -> bool:
-    return bool(_TEMPORARY.fullmatch(name) or (name.startswith(f"{WORK}/") and _OF_A_JOB.fullmatch(name)))
+    return bool(_TEMPORARY.fullmatch(name) or (name.startswith(f"{WORK}/") and NAMES_OF_A_DATASET.fullmatch(name)))
 
 
 def _leftovers(folder: Path) -> list[str]:
@@ -319,10 +319,10 @@ def _move_remote(new: str, output: str) -> None:
     """Moves a complete dataset, manifest last, over an old one, whose manifest goes first. May be repeated."""
     staged, there = _names_in(new), _names_in(output)
     moved = {file.file for file in (lambda index: (*index.shards, *index.rejects))(_manifest_in(new))} - staged
-    old = [name for name in there if _OF_A_JOB.fullmatch(name) and name not in moved]
+    old = [name for name in there if NAMES_OF_A_DATASET.fullmatch(name) and name not in moved]
     _delete(output, [name for name in old if name == FILE_NAME])
     _delete(output, [name for name in old if name != FILE_NAME])
-    final = [name for name in staged if _OF_A_JOB.fullmatch(name) and not name.startswith(f"{WORK}/")]
+    final = [name for name in staged if NAMES_OF_A_DATASET.fullmatch(name) and not name.startswith(f"{WORK}/")]
     for name in sorted(final, key=lambda name: name == FILE_NAME):
         FileSystems.rename([FileSystems.join(new, *name.split("/"))], [FileSystems.join(output, *name.split("/"))])
     _delete(new, [name for name in _names_in(new) if _is_of_running_job(name)])

@@ -236,7 +236,7 @@ def _lock(handle: int, path: Path) -> None:
         return
     except OSError as error:
         if error.errno in _NO_LOCKS:
-            if not holder or holder["pid"] == os.getpid():
+            if not holder:
                 return
             if holder["host"] != socket.gethostname():
                 raise ConfigError(
@@ -244,7 +244,7 @@ def _lock(handle: int, path: Path) -> None:
                     f"{holder['started']}, and this file system has no locks to tell whether it still does. "
                     f"If it has ended: rm {shlex.quote(str(path))}"
                 ) from None
-            if not _is_alive(holder["pid"]):
+            if holder["pid"] == os.getpid() or not _is_alive(holder["pid"]):
                 return
         elif not isinstance(error, BlockingIOError):
             raise
