@@ -23,7 +23,7 @@ from pipelines.recipes import ANCHOR_MRC_RECIPES, CLISM_RECIPES, AnchorMrcConfig
 from pipelines.steps.records import ConfigError, InputError
 from pipelines.steps.triplets import TripletConfig
 from schemas.counts import Counts, in_words
-from schemas.errors import OutputError, os_error_in_words
+from schemas.errors import OutputError, RunnerError, os_error_in_words
 from schemas.interrupts import ended_by_signals
 from schemas.manifest import DatasetError, Manifest
 
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             command(ours, runner)
     except ConfigError as error:
         fail(str(error), 2)
-    except (InputError, OutputError, DatasetError) as error:
+    except (InputError, OutputError, RunnerError, DatasetError) as error:
         fail(str(error), 1)
     except OSError as error:
         if words := os_error_in_words(error):

@@ -17,10 +17,10 @@ import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 
-from pipelines.logs import progress, worker_processes_write_to_a_file
+from pipelines.logs import progress, worker_output_kept
 from pipelines.steps.records import ConfigError, InputError
 from pipelines.work import WorkFolder
-from schemas.errors import OutputError
+from schemas.errors import OutputError, RunnerError
 from schemas.interrupts import kill_descendants
 
 SERVER_TIMEOUT_S = 10.0
@@ -33,7 +33,7 @@ def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], s
     """Runs the graph to its end, and says meanwhile on stderr how far it is.
 
     Raises `ConfigError` if the runner refuses the job or cannot be reached, the errors that workers raise on purpose,
-    and `InputError` for any other failure on a runner that is not in this process.
+    and `RunnerError` if a worker process dies or a runner outside this process fails.
     """
     runner = options.view_as(StandardOptions).runner
     in_process = runner == IN_PROCESS_RUNNER
@@ -42,7 +42,7 @@ def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], s
         pipeline = beam.Pipeline(options=options)
     build(pipeline)
     local_workers = options.view_as(DirectOptions).direct_running_mode == "multi_processing"
-    quiet = worker_processes_write_to_a_file() if local_workers else contextlib.nullcontext()
+    quiet = worker_output_kept() if local_workers else contextlib.nullcontext()
     with quiet, progress(progress_line):
         try:
             with contextlib.nullcontext() if in_process else _start_errors_in_words(runner):
@@ -52,9 +52,14 @@ def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], s
             kill_descendants()  # other workers must not write any more
             if expected := _expected_error(error):
                 raise expected from None
+            if re.search(r"Channel closed|Socket closed|Worker subprocess exited|Connection reset", str(error)):
+                raise RunnerError(
+                    "A worker process died; often the system ends one because memory is full. Repeat the command to go "
+                    "on from what is finished, with fewer --workers"
+                ) from None
             if in_process:
                 raise
-            raise InputError(
+            raise RunnerError(
                 f"The job failed on {runner}: {_last_line(error)}. {runner}'s own log says more."
             ) from error
 

@@ -18,9 +18,14 @@ class OutputError(ValueError):
     """An output that cannot be written (exit code 1): a full disk, a read-only file system, no permission."""
 
 
+class RunnerError(RuntimeError):
+    """A runner, or one of its workers, that failed for reasons outside the configuration and the data (exit code 1)."""
+
+
 _HINTS = {
     errno.ENOSPC: "Make room and repeat the command",
     errno.EDQUOT: "Make room within your quota and repeat the command",
+    errno.EFBIG: "Raise the limit of a file's size (ulimit -f) and repeat the command",
     errno.EROFS: "The file system is read-only: choose another folder with --output",
     errno.EACCES: "Change the permissions, or choose another folder",
     errno.EPERM: "Change the permissions, or choose another folder",

@@ -1,4 +1,4 @@
-"""A job's output folder: refused, resumed, complete, replaced. The job itself is a stand-in that writes a tiny dataset."""
+"""A job's output folder: refused, resumed, complete, replaced. The jobs here write a tiny dataset without Beam."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_damaged_dataset_is_not_taken_for_complete(tmp_path):
     make_dataset(request(tmp_path), Job(request(tmp_path)))
     shard = tmp_path / "out" / "data" / "part-00000-of-00001.arrow"
     shard.write_bytes(shard.read_bytes()[:-1])
-    with pytest.raises(ConfigError, match="its files: .*part-00000"):
+    with pytest.raises(ConfigError, match=r"its files: .*part-00000"):
         make_dataset(request(tmp_path), Job(request(tmp_path)))
     make_dataset(request(tmp_path, overwrite=True), Job(request(tmp_path)))
     assert list(find_problems(tmp_path / "out")) == []
@@ -179,10 +179,8 @@ def test_a_stopped_job_whose_inputs_changed_begins_anew(tmp_path):
 
 
 def test_a_second_job_is_refused_while_the_first_one_runs(tmp_path):
-    with (
-        locked(tmp_path / "out"),
-        pytest.raises(ConfigError, match=f"another process writes here: process {os.getpid()}"),
-    ):
+    expected = f"another process writes here: process {os.getpid()}"
+    with locked(tmp_path / "out"), pytest.raises(ConfigError, match=expected):
         make_dataset(request(tmp_path), Job(request(tmp_path)))
 
 
@@ -239,10 +237,9 @@ def test_foreign_files_under_the_name_of_the_replacement_are_refused(tmp_path):
 def test_an_input_inside_the_output_is_refused(tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "news.en").write_text("text")
+    inside = {"--bitext": [str(tmp_path / "out" / "news.en")]}
     with pytest.raises(ConfigError, match=r"--bitext .* is inside the output folder"):
-        make_dataset(
-            request(tmp_path, inputs={"--bitext": [str(tmp_path / "out" / "news.en")]}), Job(request(tmp_path))
-        )
+        make_dataset(request(tmp_path, inputs=inside), Job(request(tmp_path)))
 
 
 def test_every_file_of_a_dataset_has_a_name_that_is_recognised(tmp_path):
@@ -252,10 +249,10 @@ def test_every_file_of_a_dataset_has_a_name_that_is_recognised(tmp_path):
 
 
 def test_a_full_disk_is_told_in_words_and_the_temporary_file_is_deleted(tmp_path):
-    with pytest.raises(OutputError, match=r"a\.json: No space left on device\. Make room"):
-        with replace_file(str(tmp_path / "a.json")) as stream:
-            stream.write(b"half")
-            raise OSError(errno.ENOSPC, "No space left on device")
+    full = pytest.raises(OutputError, match=r"a\.json: No space left on device\. Make room")
+    with full, replace_file(str(tmp_path / "a.json")) as stream:
+        stream.write(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
     assert list(tmp_path.iterdir()) == []
 
 
