@@ -1,8 +1,8 @@
 """Named, complete configurations of fine-tuning: one for each setting of the papers. A variant is `replace` on another.
 
-"CLISM" is Chen et al. (NAACL 2022), "mPMR" is Xu et al. (ACL 2023), "two-stage" is Chen et al. (AAAI 2022). Where a paper
-is silent, the field says so and whose habit it follows. docs/paper_settings.md has a row for every number and rule of the
-recipes that follow a paper.
+"CLISM" is Chen et al. (NAACL 2022), "mPMR" is Xu et al. (ACL 2023), "two-stage" is Chen et al. (AAAI 2022). Where a
+paper is silent, the field says so and whose habit it follows. docs/paper_settings.md has a row for every number and
+rule of the recipes that follow a paper.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Unified:
     threshold: float = 0.5
     """Probability above which a span of the context is an entity or target. Papers silent: the released code's."""
     extractor_inner: int = 1024
-    """Inner size of the extractor. The paper is silent: the released code's, and that of our pre-training. An extractor of
-    another size in the starting model is left aside."""
+    """Inner size of the extractor. The paper is silent: the released code's, and that of our pre-training. An extractor
+    of another size in the starting model is left aside."""
     extractor_dropout: float = 0.1
     """Inside the extractor: XLM-R's (mPMR, A.1)."""
 
@@ -49,8 +49,9 @@ class TwoStage:
     """weighted: −Σ w_l log P(z_l), w learnt (equation 5); mml: −log Σ P(z_l) (equation 4); hard_em: −log max P(z_l)
     (Min et al. 2019); none: the plain loss of equation 3."""
     gold_first: bool = True
-    """The true answer is the first of Z, whatever the baseline's rank for it, so that w can tell it from the wrong ones:
-    our choice. False, as in the paper's footnote 1: it keeps its rank, and replaces the last of Z where it has none."""
+    """The true answer is the first of Z, whatever the baseline's rank for it, so that w can tell it from the wrong
+    ones: our choice. False, as in the paper's footnote 1: it keeps its rank, and replaces the last of Z where it has
+    none."""
     candidates: int = 20
     """Size of Z, the baseline's best answers, the true one among them (Implementation Details)."""
     contrast_candidates: int = 50
@@ -94,8 +95,8 @@ class FinetuneRecipe:
     trained on the records. Two-stage training starts from xlm-roberta-base; CLISM's and mPMR's recipes are for their
     pre-trained models, which --model must name."""
     max_tokens: int = 384
-    """The most tokens of a sequence, special tokens included: longer contexts and sentences are read in pieces (two-stage,
-    Implementation Details; CLISM, C; mPMR, table 5)."""
+    """The most tokens of a sequence, special tokens included: longer contexts and sentences are read in pieces
+    (two-stage, Implementation Details; CLISM, C; mPMR, table 5)."""
     max_query_tokens: int = 64
     """The most tokens of a query; what is longer is cut and counted (two-stage, Implementation Details; mPMR, table 5).
     CLISM is silent."""
@@ -110,14 +111,14 @@ class FinetuneRecipe:
     batch_size: int = 32
     """Sequences a step, over all processes (CLISM, C; two-stage; mPMR, table 5)."""
     optimizer: Literal["adam", "adamw"] = "adamw"
-    """CLISM, C: Adam; two-stage, Implementation Details: AdamW. mPMR names AdamW for pre-training (A.1) and is silent on
-    fine-tuning."""
+    """CLISM, C: Adam; two-stage, Implementation Details: AdamW. mPMR names AdamW for pre-training (A.1) and is silent
+    on fine-tuning."""
     learning_rate: float = 3e-5
     """At the end of warm-up (CLISM, C; two-stage; mPMR, table 5)."""
     warmup_share: float = 0.1
-    """Share of the steps over which the rate rises from 0 (two-stage, Implementation Details). CLISM is silent, and so is
-    mPMR, whose recipes have RoBERTa's 0.06. Then the rate falls linearly to 0 at the last step; no paper says so: it is
-    the schedule of BERT, of RoBERTa and of Hugging Face's Trainer unless told otherwise."""
+    """Share of the steps over which the rate rises from 0 (two-stage, Implementation Details). CLISM is silent, and so
+    is mPMR, whose recipes have RoBERTa's 0.06. Then the rate falls linearly to 0 at the last step; no paper says so: it
+    is the schedule of BERT, of RoBERTa and of Hugging Face's Trainer unless told otherwise."""
     beta1: float = 0.9
     """Papers silent: Adam's own."""
     beta2: float = 0.999
@@ -125,8 +126,8 @@ class FinetuneRecipe:
     epsilon: float = 1e-8
     """Papers silent: Adam's own."""
     weight_decay: float = 0.01
-    """Two-stage, Implementation Details; never on biases and norms. CLISM names plain Adam (C), so none. mPMR is silent:
-    PyTorch's for AdamW."""
+    """Two-stage, Implementation Details; never on biases and norms. CLISM names plain Adam (C), so none. mPMR is
+    silent: PyTorch's for AdamW."""
     max_gradient_norm: float = 1.0
     """Gradients are scaled down to it; 0: never. Papers silent: the habit of Hugging Face's scripts."""
     precision: Literal["auto", "bf16", "fp32"] = "auto"

@@ -1,7 +1,7 @@
 """Named, complete configurations: one for each setting of the papers. A variant is `replace` on another.
 
-"CLISM" is Chen et al. (NAACL 2022), "mPMR" is Xu et al. (ACL 2023). Where a paper is silent, the field says so and whose
-habit it follows. docs/paper_settings.md has a row for every number and rule of the recipes that follow a paper.
+"CLISM" is Chen et al. (NAACL 2022), "mPMR" is Xu et al. (ACL 2023). Where a paper is silent, the field says so and
+whose habit it follows. docs/paper_settings.md has a row for every number and rule of the recipes that follow a paper.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class ClismObjective:
     target_only: bool = False
     """Softmax over the target's tokens; equations 2 and 3 run over all of X."""
     max_tokens: int = 256
-    """The most tokens of source and target together, with special tokens, of which XLM-R puts 4 around a pair (4.2). Where
-    they have more, the longer side is cut, down to half of what is left."""
+    """The most tokens of source and target together, with special tokens, of which XLM-R puts 4 around a pair (4.2).
+    Where they have more, the longer side is cut, down to half of what is left."""
     max_source_tokens: int = 128
     """The most tokens of the source, without special tokens (4.2). A [QUE] beyond it is counted and left out."""
     max_target_tokens: int = 128
@@ -48,13 +48,13 @@ class WaeObjective:
     extractor_dropout: float = 0.1
     """Inside the extractor: XLM-R's (A.1)."""
     max_tokens: int = 512
-    """The most tokens of query and context together, with special tokens, of which XLM-R puts 4 around a pair. A.1 limits
-    words alone, 50 and 200, when the examples are made; 512 are all that XLM-R has positions for."""
+    """The most tokens of query and context together, with special tokens, of which XLM-R puts 4 around a pair. A.1
+    limits words alone, 50 and 200, when the examples are made; 512 are all that XLM-R has positions for."""
     max_query_tokens: int = 128
     """The most tokens of the query. The paper is silent: this cuts queries that would leave a context too little."""
     max_context_tokens: int = 0
-    """The most tokens of the context; 0: whatever the query leaves of `max_tokens`. The paper is silent. An answer beyond
-    it is counted and left out."""
+    """The most tokens of the context; 0: whatever the query leaves of `max_tokens`. The paper is silent. An answer
+    beyond it is counted and left out."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class Recipe:
     """At the end of warm-up (CLISM, 4.2; mPMR, A.1)."""
     warmup_steps: int = 1_500
     """Steps over which the rate rises from 0 (CLISM, 4.2). mPMR, A.1 names XLM-R's default schedule without numbers: we
-    take 6% of the steps, as RoBERTa large had. Then the rate falls linearly to 0 at the last step; the papers do not say
-    so: it is the schedule of BERT, of RoBERTa and of Hugging Face's Trainer unless told otherwise."""
+    take 6% of the steps, as RoBERTa large had. Then the rate falls linearly to 0 at the last step; the papers do not
+    say so: it is the schedule of BERT, of RoBERTa and of Hugging Face's Trainer unless told otherwise."""
     beta1: float = 0.9
     """Papers silent: Adam's own."""
     beta2: float = 0.999

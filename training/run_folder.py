@@ -74,8 +74,8 @@ def check_lengths(objective: ClismObjective | WaeObjective) -> None:
     for name in least:
         if getattr(objective, name) > objective.max_tokens:
             raise ConfigError(
-                f"--{name.replace('_', '-')}: expected at most the {objective.max_tokens} tokens of --max-tokens, which "
-                f"is the limit of a whole sequence, found {getattr(objective, name)}. Lower it or raise --max-tokens"
+                f"--{name.replace('_', '-')}: expected at most the {objective.max_tokens} tokens of --max-tokens, the "
+                f"limit of a whole sequence, found {getattr(objective, name)}. Lower it or raise --max-tokens"
             )
     if isinstance(objective, WaeObjective) and objective.max_tokens < objective.max_query_tokens + 16:
         raise ConfigError(

@@ -15,6 +15,7 @@ from training.data.tokens import TextEncoder
 
 from .conftest import ROOT, TEXTS
 
+XLM_R = Limits()
 WIDE = Limits(10_000, 10_000, 10_000, 10_000, 40_000)
 Row = Mapping[str, Any]
 
@@ -202,7 +203,7 @@ def test_text_that_spells_the_placeholder_is_no_question(encoder: TextEncoder) -
     assert features.ids[features.que[0]] == encoder.que_id
 
 
-def places(encoder: TextEncoder, row: Row, limits: Limits = Limits()) -> ClismFeatures:
+def places(encoder: TextEncoder, row: Row, limits: Limits = XLM_R) -> ClismFeatures:
     features = clism_features(row, encoder, limits)
     assert isinstance(features, ClismFeatures)
     return features
