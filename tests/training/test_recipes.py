@@ -10,6 +10,7 @@ import pytest
 from tests import paper_settings
 from training import recipes
 from training.data.features import Limits
+from training.few_shot import FewShotConfig
 from training.finetune_recipes import FINETUNE_ABOUT, FINETUNE_RECIPES, METHOD_NAMES, METHODS, TwoStage
 from training.pretrain import limits_of
 from training.recipes import ABOUT, RECIPES, ClismObjective, WaeObjective
@@ -79,6 +80,12 @@ def test_the_table_names_recipes_that_exist_and_explains_what_is_not_the_papers(
     of_command = paper_settings.rows(command)
     assert paper_settings.unknown(of_command, OF_COMMAND[command]) == [] == paper_settings.unexplained(of_command)
     assert not [name for name in OURS[command] if name.endswith("_paper")]
+
+
+def test_few_shot_training_has_the_values_of_the_table_of_paper_settings() -> None:
+    of_command = paper_settings.rows("few-shot")
+    assert {name for row in of_command for name in row.fields} == {"sizes", "resamples"}
+    assert paper_settings.differences(FewShotConfig(FINETUNE_RECIPES["clism_few_shot"]), of_command) == []
 
 
 def test_the_lengths_of_a_recipe_are_those_of_its_batches() -> None:
