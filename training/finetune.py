@@ -33,7 +33,7 @@ from training.models.encoder import Encoder
 from training.models.finetuned import foreign_heads, save_finetuned
 from training.models.folder import Pretrained, Provenance, load_model
 from training.models.tokenizer import add_que_token
-from training.records import Records, few, labels_of, read_records, task_of
+from training.records import Records, check_recipe, few, labels_of, read_records, task_of
 from training.selection import FILE_NAME as DEV_FILE
 from training.selection import Selection, flat
 from training.selection import read as read_evaluations
@@ -144,6 +144,7 @@ def check(config: FinetuneConfig) -> None:
     run_folder.check_output(config.output)
     kind = task_of(recipe.task).kind
     check_method(recipe.method, kind)
+    check_recipe(recipe)
     if task_of(config.dev_task or recipe.task).kind != kind:
         raise ConfigError(f"--dev-task {config.dev_task} is another kind of task than {recipe.task}")
     if config.baseline and not needs_baseline(recipe):
@@ -191,7 +192,7 @@ def starting_model(recipe: FinetuneRecipe, records: Sequence[Any]) -> tuple[Pret
         texts = islice((text for record in records for text in texts_of(record)), MOST_TEXTS)
         start = random_model(train_tokenizer(texts), recipe.seed)
     else:
-        start = load_model(recipe.model, recipe.seed)
+        start = load_model(recipe.model, recipe.seed, mlm=False)
         start = start._replace(heads=start.heads or foreign_heads(recipe.model))
     weights = fingerprint(start.language_model) if rank() == 0 else ""
     if isinstance(recipe.method, Que):

@@ -14,6 +14,7 @@ from schemas import manifest
 from schemas.mrc import MrcExample, PairExample, TaggingExample
 from schemas.shards import read_examples
 from training.errors import ConfigError, InputError
+from training.finetune_recipes import FINETUNE_RECIPES, FinetuneRecipe
 from training.run_folder import fingerprint_of_dataset
 from training.tasks.catalog import TASKS, Task
 
@@ -52,6 +53,18 @@ def task_of(name: str) -> Task:
     close = difflib.get_close_matches(name, TASKS, n=1)
     hint = f"Did you mean {close[0]!r}?" if close else f"Tasks: {', '.join(TASKS)}"
     raise ConfigError(f"unknown task {name!r}. {hint}")
+
+
+def check_recipe(recipe: FinetuneRecipe) -> None:
+    """Raises `ConfigError` if a recipe of ours is given a task of another kind than its own: its numbers, such as the
+    tokens of a sequence and the epochs, are not for that. A recipe of another name is its author's to judge."""
+    given, known = task_of(recipe.task).kind, FINETUNE_RECIPES.get(recipe.name)
+    if known is None or (own := TASKS[known.task].kind) == given:
+        return
+    fitting = ", ".join(name for name, each in FINETUNE_RECIPES.items() if TASKS[each.task].kind == given)
+    raise ConfigError(
+        f"recipe {recipe.name} is for {own}, but --task {recipe.task} is {given}. Recipes for {given}: {fitting}"
+    )
 
 
 def check_langs(langs: Sequence[str], files: Sequence[Path], what: str = "files") -> None:

@@ -245,6 +245,11 @@ def test_a_question_whose_answer_is_lost_is_left_out_and_told(
             {"recipe": {"method": Que(), "task": "xnli"}},
             "method que has nothing for pairs. Methods for it: plain, unif",
         ),
+        (
+            {"recipe": {"task": "xnli"}},
+            "recipe plain_qa is for qa, but --task xnli is pairs. Recipes for pairs: plain_pairs, mpmr_paws_x, mpmr_xn",
+        ),
+        ({"recipe": {"name": "mpmr_squad", "task": "conll"}}, "mpmr_squad is for qa, but --task conll is tagging"),
         ({"recipe": {"max_tokens": 4_000}}, "has positions for 512"),
         ({"recipe": {"task": "sqaud"}}, "Did you mean 'squad'"),
         ({"recipe": {"steps": 0, "epochs": 0.0}}, "nothing to do"),
@@ -273,7 +278,11 @@ def test_a_broken_file_is_named(given: FinetuneConfig, tmp_path: Path) -> None:
 
 
 def test_a_head_that_hugging_faces_model_brings_is_gone_on_with(
-    given: FinetuneConfig, xlmr_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    given: FinetuneConfig,
+    xlmr_folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     theirs = AutoModelForQuestionAnswering.from_pretrained(xlmr_folder)
     theirs.save_pretrained(tmp_path / "theirs")
@@ -281,7 +290,10 @@ def test_a_head_that_hugging_faces_model_brings_is_gone_on_with(
     finetune(replace(given, recipe=replace(given.recipe, steps=1), dev=(), dev_langs=(), output=str(tmp_path / "new")))
     assert "head qa: new" in capsys.readouterr().err
     still = replace(given.recipe, model=str(tmp_path / "theirs"), steps=1, learning_rate=0.0)
+    caplog.clear()
     finetune(replace(given, recipe=still, dev=(), dev_langs=()))
-    assert "head qa: of the starting model" in capsys.readouterr().err
+    told = capsys.readouterr().err + caplog.text
+    assert "head qa: of the starting model" in told
+    assert "corrupted" not in told and "lm_head" not in told and "MLM head" not in told  # which nobody needs here
     ours = AutoModelForQuestionAnswering.from_pretrained(tmp_path / "run" / "model")
     assert torch.equal(ours.qa_outputs.weight, theirs.qa_outputs.weight)
