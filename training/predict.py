@@ -26,7 +26,6 @@ from training.predict_lines import EXAMPLES, Number, Refused, Request, request
 from training.predictions import Prediction, Span
 from training.tasks.catalog import TASKS
 
-
 THERE = "the file is there already. Name another, or replace it with: --overwrite"
 
 

@@ -281,7 +281,7 @@ def test_an_output_that_is_there_is_replaced_only_if_it_is_asked_for(
     (output := tmp_path / "out.jsonl").write_text("mine")
     (others := tmp_path / ".out.jsonl.unfinished").write_text("mine, too")
     config = PredictConfig(models["Plain-qa"], str(given), str(output))
-    with pytest.raises(ConfigError, match=r"--output .*out\.jsonl: the file is there already\. Name another, or .*--over"):
+    with pytest.raises(ConfigError, match=r"out\.jsonl: the file is there already\. Name another, or .*--overwrite"):
         run(config)
     assert output.read_text() == "mine"
     assert run(replace(config, overwrite=True)) == 0
