@@ -84,6 +84,8 @@ def finetune(config: FinetuneConfig) -> Finished:
         model = Reader(encoder, formulation.heads(start, recipe.seed)).to(device)
         told = [
             *(head_line(name, brings(start, name, head)) for name, head in model.heads.items()),
+            *(f"  --train: {each}" for each in read.accounts),
+            *(f"  --dev: {each}" for each in dev.accounts),
             *what_was_lost(read, records, read_features, features),
         ]
         changed = begin(output, False, lambda: run_of(config, read, dev, weights, text_encoder.fingerprint))
@@ -211,11 +213,12 @@ class Dev(NamedTuple):
 
     sets: Sequence[DevSet]  # one for each file
     files: Mapping[str, str]  # as `Records.files`
+    accounts: Sequence[str]  # as `Records.accounts`
 
 
 def dev_sets(config: FinetuneConfig) -> Dev:
     if not config.dev:
-        return Dev((), {})
+        return Dev((), {}, ())
     task = config.dev_task or config.recipe.task
     read = read_records(config.dev, task, config.dev_langs, labelled=True)
     records, sets = iter(read.records), []
@@ -223,7 +226,7 @@ def dev_sets(config: FinetuneConfig) -> Dev:
     for path, source in zip(config.dev, read.sources, strict=True):
         name = path.name if names.count(path.name) == 1 else f"{path.parent.name}/{path.name}"
         sets.append(DevSet(name, task, list(islice(records, source.records))))
-    return Dev(sets, read.files)
+    return Dev(sets, read.files, read.accounts)
 
 
 def needs_baseline(recipe: FinetuneRecipe) -> bool:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 from schemas.mrc import MrcExample, PairExample, TaggingExample
 from schemas.spans import CharSpan
 from training.tasks.columns import joined, located
+from training.tasks.files import half_surrogate
 
 EXAMPLES = {
     "qa": '{"query": "Who won?", "context": "The Broncos won."}',
@@ -144,13 +145,8 @@ def _text(values: dict[str, Any], name: str) -> str:
 
 
 def _unicode(name: str, text: str) -> str:
-    """JSON can spell halves of surrogate pairs, which are no characters: no tokenizer takes them."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise BadLine(
-            f"expected {name!r}, a text; found half a surrogate pair, \\u{ord(text[error.start]):x}"
-        ) from None
+    if half := half_surrogate(text):
+        raise BadLine(f"expected {name!r}, a text; found half a surrogate pair, {half}")
     return text
 
 

@@ -158,7 +158,7 @@ def test_sentences_of_files_with_the_same_name(models: dict[str, Path], tmp_path
 def test_entities_that_overlap_count_in_span_f1(models: dict[str, Path], tmp_path: Path) -> None:
     said = said_by(models["tagging"], "wikiann", tagged(tmp_path / "test-de.tsv", lambda at, n: ["O"] * n))
     gold = tagged(tmp_path / "test-de.tsv", lambda at, n: tags_of(said[at].unresolved[-1:], n))
-    records, _ = TASKS["wikiann"].read(gold, "de")
+    records, *_ = TASKS["wikiann"].read(gold, "de")
     config = EvaluateConfig(str(models["tagging"]), "wikiann", (gold,), output=str(tmp_path / "out"), reporting=FEW)
 
     report = evaluate(config)

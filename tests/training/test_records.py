@@ -125,7 +125,7 @@ def test_unanswerable_questions_of_a_folder_have_their_label(tmp_path: Path) -> 
             "xquad",
             (),
             ConfigError,
-            "has schema pair/1, but the task reads mrc/1. Records of pair/1 are for p",
+            "has schema pair/1, but the task reads mrc/2. Records of pair/1 are for p",
         ),
         (["pairs"], "paws_x", ("en",), ConfigError, "its records are of de, but its language is 'en'"),
         (["dev-de.tsv", "pairs"], "xnli", (), InputError, "dev-de.tsv:1: expected a label of contradiction"),
