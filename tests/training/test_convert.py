@@ -94,6 +94,53 @@ def test_ids_become_unique_in_each_language(write: Any, tmp_path: Path) -> None:
     assert published == [None, "7", "7#2", "7", None]
 
 
+def test_mlqas_questions_keep_their_ids_and_languages(write: Any, tmp_path: Path) -> None:
+    names = ("de-question-de", "de-question-es", "es-question-es")
+    paths = tuple(write(f"test-context-{name}.json", squad("7", "7")) for name in names)
+    run(ConvertConfig("mlqa", paths, tmp_path / "out"))
+    found = [(each.lang, each.query_lang, each.id, each.source_id) for each in read_examples(tmp_path / "out")]
+    assert found == [
+        *(("de", asked_in, *ids) for asked_in in (None, "es") for ids in (("7", None), ("7#2", "7"))),
+        ("es", None, "7", None),
+        ("es", None, "7#2", "7"),
+    ]
+    assert list(find_problems(tmp_path / "out")) == []
+
+
+def test_every_label_that_is_left_out_is_counted_and_shown(write: Any, tmp_path: Path, capsys: Any) -> None:
+    content = json.loads(squad("a", "", "b", "c"))
+    of = [paragraph["qas"][0]["answers"][0] for paragraph in content["data"][0]["paragraphs"]]
+    of[3]["answer_start"] = 3
+    told = run(ConvertConfig("xquad", (write("xquad.en.json", json.dumps(content)),), tmp_path / "out"))
+    assert "en: 4 labels found = 2 labels kept + 2 refused (answer_elsewhere 1, breaks_contract 1)\n" in told
+    assert load(tmp_path / "out").totals == RecordCounts(
+        4, 3, {"breaks_contract": 1}, 4, 2, {"answer_elsewhere": 1, "breaks_contract": 1}
+    )
+    assert list(find_problems(tmp_path / "out")) == []
+    assert inspect(["show", str(tmp_path / "out"), "--rejects", "answer_elsewhere"]) == 0
+    shown = capsys.readouterr().out
+    assert "en  xquad.en.json:4  c\n  label: answer_elsewhere\n  'Hanoi' at 3, where there is 'oi 3.'\n" in shown
+
+
+def test_sentences_that_a_reader_leaves_out_are_rejects(write: Any, tmp_path: Path) -> None:
+    opinion = '<Opinion target="NULL" category="X" polarity="positive" from="0" to="0"/>'
+    sentences = [
+        f'<sentence id="1"><text>Good.</text><Opinions>{opinion}</Opinions></sentence>',
+        f'<sentence id="2" OutOfScope="TRUE"><text>Odd.</text><Opinions>{opinion}</Opinions></sentence>',
+    ]
+    path = write("EN_REST_SB1_TEST.xml.gold", f"<Reviews>{''.join(sentences)}</Reviews>")
+    told = run(ConvertConfig("absa", (path,), tmp_path / "out"))
+    assert "en: 2 records read = 1 examples + 1 refused (out_of_scope 1)\n" in told
+    assert "en: 2 labels found = 0 labels kept + 2 refused (null_target 1, out_of_scope 1)\n" in told
+    rejects = [row for batch in read_rejects(tmp_path / "out") for row in batch.to_pylist()]
+    assert [(row["reason"], row["unit"], row["record_id"], row["line"]) for row in rejects] == [
+        ("null_target", "label", "1", 1),
+        ("out_of_scope", "record", "2", 2),
+        ("out_of_scope", "label", "2", 2),
+    ]
+    assert list(find_problems(tmp_path / "out")) == []
+
+
 def test_the_same_files_give_the_same_bytes(write: Any, tmp_path: Path) -> None:
     path = write("xquad.en.json", squad("a", "", "a", "b"))
     for name in ("one", "two"):

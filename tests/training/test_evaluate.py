@@ -213,8 +213,12 @@ def test_files_without_labels_are_predicted_but_not_scored(models: dict[str, Pat
     assert run(replace(config, labels=(labels,))) == (output / "report.txt").read_text()  # the gold file says: German
 
     blank = squad(tmp_path / "xquad.th.json", dict.fromkeys(TEXTS, ""))
-    with pytest.raises(InputError, match="has no labels"):
-        run(EvaluateConfig(str(models["qa"]), "xquad", (blank,), output=str(tmp_path / "qa")))
+    plain = paired(tmp_path / "test-fr.tsv", None)
+    for kind, task, each in (("qa", "xquad", blank), ("pairs", "xnli", plain), ("tagging", "conll", gold)):
+        reporting = replace(FEW, langs=("de",))
+        with pytest.raises(InputError, match=r"has no labels, so nothing is scored\. The predictions"):
+            run(EvaluateConfig(str(models[kind]), task, (each,), output=str(tmp_path / kind), reporting=reporting))
+        assert len(list((tmp_path / kind / "predictions").iterdir())) == 2
 
 
 def test_results_stand_in_the_runs_folder(models: dict[str, Path], tmp_path: Path) -> None:
