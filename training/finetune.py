@@ -22,7 +22,7 @@ from training.data.in_memory import batches_of
 from training.data.tokens import TextEncoder
 from training.data.windows import taught
 from training.distributed import all_reduce_sum, barrier, process_group, rank, world_size
-from training.errors import ConfigError, TrainingError
+from training.errors import ConfigError, InputError, TrainingError
 from training.evaluate import DevSet, dev_scores, main_score
 from training.finetune_recipes import FinetuneConfig, FinetuneRecipe, Plain, Que, Reading, TwoStage, plain_values
 from training.logbook import LOST, NOTED, Logbook, Silent
@@ -221,6 +221,11 @@ def dev_sets(config: FinetuneConfig) -> Dev:
         return Dev((), {}, ())
     task = config.dev_task or config.recipe.task
     read = read_records(config.dev, task, config.dev_langs, labelled=True)
+    if without := [each for each in read.records if isinstance(each, MrcExample) and not each.answer_texts]:
+        raise InputError(
+            f"--dev: {len(without):,} of {len(read.records):,} questions are unanswerable, such as {without[0].id}, but "
+            "the scorer of SQuAD 1.1 compares with answers. Take them out of the files"
+        )
     records, sets = iter(read.records), []
     names = [path.name for path in config.dev]
     for path, source in zip(config.dev, read.sources, strict=True):

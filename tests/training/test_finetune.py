@@ -279,6 +279,14 @@ def test_a_broken_file_is_named(given: FinetuneConfig, tmp_path: Path) -> None:
         finetune(replace(given, train=(broken,)))
 
 
+def test_unanswerable_questions_are_no_dev_file(given: FinetuneConfig) -> None:
+    document = json.loads(given.dev[0].read_text("utf-8"))
+    document["data"][0]["paragraphs"][0]["qas"][0] |= {"answers": [], "is_impossible": True}
+    given.dev[0].write_text(json.dumps(document), "utf-8")
+    with pytest.raises(InputError, match="--dev: 1 of 8 questions are unanswerable, such as q0"):
+        finetune(given)
+
+
 def test_a_head_that_hugging_faces_model_brings_is_gone_on_with(
     given: FinetuneConfig,
     xlmr_folder: Path,

@@ -45,7 +45,9 @@ def read(path: Path, task: str, lang: str | Callable[[str], str], query_lang: st
             if start >= 0 and context.startswith(text, start):
                 spans.append(CharSpan(start, start + len(text)))
             else:
-                elsewhere.append(f"{text!r} at {start}, where there is {context[max(0, start) :][: len(text)]!r}")
+                elsewhere.append(
+                    f"{text!r} at {start}, where there is {context[max(0, start) : max(0, start) + len(text)]!r}"
+                )
         place = ledger.add(its_lang, len(texts))
         ledger.left_out += [LeftOut("answer_elsewhere", "label", its_lang, id_, place, each) for each in elsewhere]
         impossible = question.get("is_impossible") is True
