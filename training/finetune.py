@@ -223,7 +223,7 @@ def dev_sets(config: FinetuneConfig) -> Dev:
     read = read_records(config.dev, task, config.dev_langs, labelled=True)
     if without := [each for each in read.records if isinstance(each, MrcExample) and not each.answer_texts]:
         raise InputError(
-            f"--dev: {len(without):,} of {len(read.records):,} questions are unanswerable, such as {without[0].id}, but "
+            f"--dev: {len(without):,} of {len(read.records):,} questions are unanswerable, such as {without[0].id}; "
             "the scorer of SQuAD 1.1 compares with answers. Take them out of the files"
         )
     records, sets = iter(read.records), []
