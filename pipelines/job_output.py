@@ -132,9 +132,13 @@ def _open_work(request: Request, folder: str) -> WorkFolder:
         if is_begun and not changed:
             logger.info("%s: the inputs or programs of a stopped job have changed: beginning anew", folder)
     _discard(folder)
-    with replace_file(mark) as stream:
-        stream.write(json.dumps(request.identity, indent=2, sort_keys=True).encode())
+    _write_mark(request, folder)
     return work
+
+
+def _write_mark(request: Request, folder: str) -> None:
+    with replace_file(FileSystems.join(folder, WORK, request.fingerprint, MARK)) as stream:
+        stream.write(json.dumps(request.identity, indent=2, sort_keys=True).encode())
 
 
 def _finished(request: Request) -> Manifest | None:
@@ -240,6 +244,10 @@ def _is_job(content: bytes) -> bool:
     return isinstance(values, dict) and {"config", "versions", "inputs"} <= values.keys()
 
 
+def _is_of_dataset(name: str) -> bool:
+    return bool(NAMES_OF_A_DATASET.fullmatch(name)) and not name.startswith(f"{WORK}/")
+
+
 def _is_of_running_job(name: str) -> bool:
     return bool(_TEMPORARY.fullmatch(name) or (name.startswith(f"{WORK}/") and NAMES_OF_A_DATASET.fullmatch(name)))
 
@@ -283,6 +291,7 @@ def _make_remote(request: Request, run_job: RunJob) -> Manifest:
     else:
         _check_remote(new)
         _fill(request, new, run_job)
+        _write_mark(request, output)
         _move_remote(new, output)
     _delete(output, filter(_is_of_running_job, _names_in(output)))
     return _manifest_in(output)
@@ -320,11 +329,12 @@ def _check_remote(folder: str) -> None:
 def _move_remote(new: str, output: str) -> None:
     """Moves a complete dataset, manifest last, over an old one, whose manifest goes first. May be repeated."""
     staged, there = _names_in(new), _names_in(output)
-    moved = {file.file for file in (lambda index: (*index.shards, *index.rejects))(_manifest_in(new))} - staged
-    old = [name for name in there if NAMES_OF_A_DATASET.fullmatch(name) and name not in moved]
+    index = _manifest_in(new)
+    moved = {"README.md", *(shard.file for shard in (*index.shards, *index.rejects))} - staged
+    old = [name for name in there if _is_of_dataset(name) and name not in moved]
     _delete(output, [name for name in old if name == FILE_NAME])
     _delete(output, [name for name in old if name != FILE_NAME])
-    final = [name for name in staged if NAMES_OF_A_DATASET.fullmatch(name) and not name.startswith(f"{WORK}/")]
+    final = filter(_is_of_dataset, staged)
     for name in sorted(final, key=lambda name: name == FILE_NAME):
         FileSystems.rename([FileSystems.join(new, *name.split("/"))], [FileSystems.join(output, *name.split("/"))])
     _delete(new, [name for name in _names_in(new) if _is_of_running_job(name)])

@@ -425,6 +425,7 @@ def test_a_worker_that_dies_ends_the_job_in_one_sentence(tmp_path):
             time.sleep(0.01)
         os.kill(descendants(job.pid)[-1], signal.SIGKILL)
         _, said = job.communicate(timeout=60)
+    print(said)
     assert job.returncode == 1 and "Traceback" not in said
     assert "A worker process died" in said.splitlines()[-1]
 
