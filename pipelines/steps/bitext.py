@@ -37,7 +37,7 @@ from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 FORMS = "text.en,text.vi | corpus.tmx | corpus.tsv | corpus.tsv@english,vietnamese | corpus.tsv@1,2"
 COMPRESSIONS = ".gz .bz2 .xz .zst"
 
-_PREFIX = re.compile(r"([A-Za-z]{2,3}(?:-[A-Za-z0-9]+)+)=(.*)")
+_PREFIX = re.compile(r"([A-Za-z]{2,3}(?:_[A-Za-z0-9]+)*(?:-[A-Za-z0-9_]+)+)=(.*)")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 _TSV = re.compile(r"([^,]+\.tsv(?:\.gz|\.bz2|\.xz|\.zst)?)(?:@([^,]*),([^,]*))?", re.IGNORECASE)
 _TMX = re.compile(r"[^,]+\.tmx(?:\.gz|\.bz2|\.xz|\.zst)?", re.IGNORECASE)
