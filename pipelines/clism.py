@@ -39,6 +39,7 @@ from pipelines.transforms import (
     ReadBitext,
     TokenizeAndTag,
     TrainAligners,
+    keep_aligner,
 )
 from schemas.counts import PairCounts
 from schemas.manifest import Manifest
@@ -102,7 +103,7 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     work = open_output(config.output, config.overwrite, identity)
     job = Job(work, config.seed, config.rejects_per_reason, PairCounts)
     manifest = Manifest.planned(f"{schemas.clism.NAME}/{schemas.clism.VERSION}", decides, versions, commit())
-    model_paths = {pair: path for pair, (path, _) in given_models.items()}
+    model_paths = {pair: keep_aligner(pair, model, job) for pair, (_, model) in given_models.items()}
     launch(
         lambda pipeline: build(pipeline, config, files, model_paths, manifest, job),
         lambda: chunk_progress(work, STAGES),

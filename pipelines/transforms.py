@@ -215,6 +215,19 @@ def train_aligner(group: tuple[str, Iterable[Chunk]], job: Job, config: AlignerC
     return pair, path
 
 
+def keep_aligner(pair: str, model: AlignmentModel, job: Job) -> str:
+    """The path of a given model's copy in the work folder, which nobody writes over while workers share it."""
+    path = job.work.file(MODELS, f"{pair}.model")
+
+    def make() -> tuple[None, dict[str, Any]]:
+        with replace_file(path) as stream:
+            model.save(stream)
+        return None, {"fingerprint": model.fingerprint()}
+
+    job.work.once(MODELS, pair, make)
+    return path
+
+
 def sample_for_training(chunks: list[Chunk], job: Job, size: int) -> NumberedPairs:
     """The words of at most `size` sentence pairs, those that a hash of (seed, id) ranks first, in input order."""
     rows = (row for chunk in chunks for row in table_to_tokenized(job.work.table(TOKENIZED, chunk.key), chunk))
@@ -285,8 +298,8 @@ def align_and_mask(
 
 @functools.lru_cache(maxsize=2)
 def load_aligner(path: str, min_link_score: float) -> AlignmentModel:
-    """A saved model that keeps the links which this job asks for, whatever it was trained to keep."""
-    model = AlignmentModel.load(path)
+    """A model of the work folder that keeps the links which this job asks for, whatever it was trained to keep."""
+    model = AlignmentModel.load(path, copy=False)
     return replace(model, config=replace(model.config, min_score=min_link_score))
 
 

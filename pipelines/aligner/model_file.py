@@ -100,9 +100,10 @@ def decode(data: bytes | mmap.mmap, where: str, expected_types: Mapping[str, str
     if name != _NAME:
         raise InputError(f"{where}: expected a word aligner's model, found a file that starts with {first[:20]!r}.")
     if version != str(_VERSION):
+        shown = version if version.isdecimal() else repr(version)
         newer = version.isdecimal() and int(version) > _VERSION
         raise InputError(
-            f"{where}: expected a word aligner's model of version {_VERSION}, found version {version if version.isdecimal() else repr(version)}. "
+            f"{where}: expected a word aligner's model of version {_VERSION}, found version {shown}. "
             + ("Install a newer Polyspan, or train it again." if newer else "Train it again.")
         )
     header_start = len(_START) + 2 * _DIGEST_BYTES + 1

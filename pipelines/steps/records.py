@@ -10,7 +10,6 @@ from typing import NamedTuple
 from schemas.languages import language
 from schemas.spans import CharSpan
 
-
 _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}(?:_[A-Za-z0-9]{1,8})*")  # sl, eng, deu_Latn
 
 
