@@ -94,7 +94,7 @@ class Tables:
         used_N = arrays["word_targets"] != _native.EMPTY
         keys_K = (source_N[used_N] << 32) + arrays["word_targets"][used_N].astype(np.int64)
         order_K = np.argsort(keys_K)
-        counts_K = np.rint(arrays["word_counts"][used_N] * _native.ONE).astype(np.int64)
+        counts_K = np.rint(np.minimum(arrays["word_counts"][used_N] * _native.ONE, 2.0**62)).astype(np.int64)
         return Parameters(
             self.vocabulary,
             arrays["source_word_frequency"][:-1].astype(np.int64),
