@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from importlib import metadata
 
 import apache_beam as beam
@@ -26,7 +26,7 @@ from pipelines.launch import (
     sizes_and_times,
 )
 from pipelines.recipes import ClismConfig
-from pipelines.steps.bitext import BitextFile, expand_bitext
+from pipelines.steps.bitext import BitextFile, expand_bitext, shown_spec
 from pipelines.steps.entities import check_tagger, tagger_version
 from pipelines.steps.paths import path_of_each_pair
 from pipelines.steps.records import ConfigError, LanguagePair, language_pair
@@ -43,6 +43,7 @@ from pipelines.transforms import (
 )
 from schemas.counts import PairCounts
 from schemas.manifest import Manifest
+from schemas.paths import shown_path, shown_paths
 
 STAGES = {READ: "read", TOKENIZED: "tokenised and tagged", MASKED: "aligned and masked"}
 
@@ -51,6 +52,7 @@ def build(
     pipeline: beam.Pipeline,
     config: ClismConfig,
     files: list[BitextFile],
+    shown: Mapping[str, str],  # what the manifest says of their paths
     model_paths: dict[str, str],  # empty: train
     manifest: Manifest,
     job: Job,
@@ -58,7 +60,7 @@ def build(
     """The graph. Its elements are references to chunks of some thousand sentence pairs (`steps/chunks.py`)."""
     chunks = (
         pipeline
-        | "ReadBitext" >> ReadBitext(files, config.chunk_pairs, config.filters.drop_duplicates, job)
+        | "ReadBitext" >> ReadBitext(files, shown, config.chunk_pairs, config.filters.drop_duplicates, job)
         | "TokenizeAndTag" >> TokenizeAndTag(config.filters, config.tagger, job)
     )
     if model_paths:
@@ -98,18 +100,29 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     decides = asdict(config)
     for name in ("output", "overwrite", "workers"):
         del decides[name]
+    told = {name: value for name, value in asdict(shown_config(config)).items() if name in decides}
     paths = list(dict.fromkeys(path for file in files for path in (file.source_path, file.target_path)))
     identity = {"config": decides, "versions": versions, "commit": commit(), "inputs": sizes_and_times(paths)}
     work = open_output(config.output, config.overwrite, identity)
     job = Job(work, config.seed, config.rejects_per_reason, PairCounts)
-    manifest = Manifest.planned(f"{schemas.clism.NAME}/{schemas.clism.VERSION}", decides, versions, commit())
+    manifest = Manifest.planned(f"{schemas.clism.NAME}/{schemas.clism.VERSION}", told, versions, commit())
     model_paths = {pair: keep_aligner(pair, model, job) for pair, (_, model) in given_models.items()}
     launch(
-        lambda pipeline: build(pipeline, config, files, model_paths, manifest, job),
+        lambda pipeline: build(pipeline, config, files, shown_paths(paths), model_paths, manifest, job),
         lambda: chunk_progress(work, STAGES),
         options,
     )
     return close_output(config.output)
+
+
+def shown_config(config: ClismConfig) -> ClismConfig:
+    """The configuration as the manifest holds it: paths say nothing of the machine."""
+    return replace(
+        config,
+        bitext=tuple(map(shown_spec, config.bitext)),
+        aligner=replace(config.aligner, model=shown_path(config.aligner.model)),
+        tagger=replace(config.tagger, model=shown_path(config.tagger.model)),
+    )
 
 
 def given_aligners(model: str, pairs: list[LanguagePair]) -> dict[str, tuple[str, AlignmentModel]]:
