@@ -126,7 +126,7 @@ def test_what_is_written_says_nothing_of_the_machine_and_names_each_input_once(t
     both = replace(
         plain,
         bitext=(full, full.replace("vi", "ar")),
-        aligner=replace(plain.aligner, model="~/models/{pair}.model"),
+        aligner=replace(plain.aligner, model=f"{tmp_path}/far/models/{{pair}}.model"),
         output=f"{tmp_path}/work/full",
     )
     again = run(both)
