@@ -13,7 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import BinaryIO, Literal, NamedTuple
+from typing import Annotated, BinaryIO, Literal, NamedTuple
 
 import tyro
 
@@ -132,7 +132,7 @@ class AlignFileConfig:
     """Train on the lines of a file and link the words of the same lines, in one step: a line `0-0 1-2` (source-target,
     counted from 0) for each line read. The links are those of `align train` and `align apply` with the same --pair."""
 
-    input: tyro.conf.Positional[str]
+    input: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """A file with both sides on a line, plain, .gz, .bz2, .xz or .zst; - is the standard input, of which a copy is kept
     in the folder for temporary files meanwhile."""
     format: Format = "|||"

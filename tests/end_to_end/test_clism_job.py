@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 from apache_beam.io.localfilesystem import LocalFileSystem
 
-from pipelines import cli
+from pipelines import cli, transforms
 from pipelines.aligner import train
 from pipelines.clism import run
 from pipelines.recipes import CLISM
@@ -286,6 +286,22 @@ def test_a_dataset_is_never_overwritten_unasked(dataset, tmp_path):
     with pytest.raises(ConfigError, match="--overwrite"):
         run(config(dataset, chunk_pairs=50, rows_per_shard=100))
     assert digests(dataset) == before
+
+
+def test_a_given_aligner_that_is_written_over_meanwhile_changes_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "en-vi.model"
+    train([(["Hanoi"], ["Hà", "Nội"])] * 20, CLISM.aligner).save(str(path))
+    aligner = replace(CLISM.aligner, model=str(path))
+    expected = run(config(tmp_path / "before", aligner=aligner))
+    load = transforms.load_aligner
+
+    def load_later(*given):
+        path.write_bytes(b"")  # as `cp` does, it keeps the file and cuts it
+        return load(*given)
+
+    monkeypatch.setattr(transforms, "load_aligner", load_later)
+    assert run(config(tmp_path / "after", aligner=aligner)) == expected
+    assert path.read_bytes() == b""
 
 
 def test_a_saved_aligner_is_used_instead_of_training_one(tmp_path):
