@@ -31,7 +31,7 @@ commands:
   clism       parallel corpora → CLISM [QUE] examples
   anchor-mrc  Wikipedia dumps → (query, context, answers) triplets
   fetch       download Wikipedia dumps, go on where a download stopped, verify checksums
-  align       word alignment by itself: train a model, apply it, score links against gold ones
+  align       word alignment by itself: of a file in one step; or train a model, apply it, score links against gold
   demo        both kinds of examples from samples that come with the package, shown at the end
 
 `polyspan-data COMMAND --help` tells the rest. Arguments after `--` go to the Beam runner, for instance

@@ -452,6 +452,20 @@ def test_of_a_large_input_a_sample_is_adapted_to(
     assert "Adapting to 2 sentence pairs" in caplog.text
 
 
+def test_a_model_read_by_copy_may_be_cut_while_it_is_used(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "m.model"
+    model.write_bytes((folder / "m.model").read_bytes())
+
+    def texts_later(*_: object) -> align.Texts:
+        model.write_bytes(b"")  # as `cp` does, it keeps the file and cuts it: to look into a mapped one would kill us
+        yield from SENTENCES
+
+    monkeypatch.setattr(align, "read_texts", texts_later)
+    assert aligned(tmp_path, tmp_path / "out", copy=True)[0] == "0-0 1-1"
+
+
 def test_what_cannot_be_read_twice_is_not_adapted_to(folder: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for given in ({}, {"source": f"{folder}/text.en", "target": f"{tmp_path}/pipe"}):
