@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Annotated, BinaryIO, Literal, NamedTuple
 
@@ -38,6 +39,8 @@ from pipelines.steps.records import (
 )
 from pipelines.steps.sample import sample_by_hash
 from pipelines.steps.tokenize import token_texts, tokenizer_for
+from schemas.errors import OutputError
+from schemas.interrupts import cleaned_up
 from schemas.languages import LANGUAGES
 from schemas.rejects import Reject
 
@@ -258,7 +261,8 @@ def train(config: AlignTrainConfig) -> str:
     for path in paths.values():
         check_output("--model", path, config.overwrite)
     texts = {pair: TrainingText.of(pair, tokenized=config.tokenized) for pair in pairs}
-    priors = load_priors(config.prior, texts) if config.prior else {}
+    for path in path_of_each_pair("--prior", config.prior, pairs).values() if config.prior else ():
+        check_input("--prior", path)
     if config.input:
         check_input("--input", config.input)
         files: list[BitextFile | LinesFile] = [LinesFile(pairs[0], config.input, config.format)]
@@ -267,6 +271,7 @@ def train(config: AlignTrainConfig) -> str:
     inputs = [path for file in files for path in file_paths(file)]
     for path in paths.values():
         check_output("--model", path, config.overwrite, inputs)
+    priors = load_priors(config.prior, texts) if config.prior else {}
     told = []
     for pair, text in texts.items():
         mine = [file for file in files if file.pair == pair]
@@ -383,7 +388,7 @@ def apply(config: AlignApplyConfig) -> None:
         raise ConfigError(f"--source and --target are the same, {config.source}: expected two line-aligned files.")
     pair = named_pair(config.pair, config.tokenized) if config.pair else None
     threads = number_of_threads(config.threads)
-    for option in ("source", "target") if config.source else ("input",):
+    for option in ("model", "source", "target") if config.source else ("model", "input"):
         check_input(f"--{option}", getattr(config, option))
     if config.adapt:
         check_read_twice(config)
@@ -543,13 +548,16 @@ def readable_twice(path: str) -> Iterator[str]:
     if is_remote(path) or os.path.isfile(path):
         yield path
         return
-    with tempfile.NamedTemporaryFile(prefix="polyspan-lines-", suffix=compression_suffix(path)) as copy:
+    with (
+        tempfile.NamedTemporaryFile(prefix="polyspan-lines-", suffix=compression_suffix(path)) as copy,
+        cleaned_up(partial(os.unlink, copy.name)),
+    ):
         try:
             with open_raw(input_path(path)) as stream:
                 shutil.copyfileobj(stream, copy)
             copy.flush()
         except OSError as error:
-            raise InputError(
+            raise OutputError(
                 f"{path}: it is read twice, but cannot be copied to {tempfile.gettempdir()}: {error.strerror}. Name a "
                 "file, or another folder for temporary files: TMPDIR=FOLDER"
             ) from None

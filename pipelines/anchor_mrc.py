@@ -33,11 +33,10 @@ from pipelines.anchor_transforms import (
 )
 from pipelines.arrow_sink import WriteDataset
 from pipelines.job import Job
+from pipelines.job_output import Request, make_dataset
 from pipelines.launch import (
-    close_output,
     commit,
     launch,
-    open_output,
     polyspan_version,
     runner_options,
     sizes_and_times,
@@ -49,6 +48,7 @@ from pipelines.steps.tokenize import check_tokenizer, tokenizer_version
 from pipelines.steps.wiki_dump import DumpRange, SiteInfo, plan_ranges, read_siteinfo
 from pipelines.steps.wiki_site import Site, site_of, siteinfo_problem
 from pipelines.steps.wikiextractor import ExtractedFile
+from pipelines.work import WorkFolder
 from schemas.counts import AnchorCounts
 from schemas.languages import LANGUAGES, language
 from schemas.manifest import Manifest
@@ -120,16 +120,29 @@ def _run(config: AnchorMrcConfig, inputs: dict[str, Inputs], runner_arguments: S
     for name in ("range_bytes", "tolerate_damage", "output", "overwrite", "workers"):
         del decides[name]
     told = {name: value for name, value in asdict(shown_config(config)).items() if name in decides}
-    identity = {"config": decides, "versions": versions, "commit": commit(), "inputs": sizes_and_times(paths)}
-    work = open_output(config.output, config.overwrite, identity | {"range_bytes": config.range_bytes})
-    job = Job(work, config.seed, config.rejects_per_reason, AnchorCounts)
+    # `range_bytes` decides what the work folder's chunks are, but no byte of the dataset.
+    identity = {
+        "config": decides,
+        "versions": versions,
+        "commit": commit(),
+        "inputs": sizes_and_times(paths),
+        "range_bytes": config.range_bytes,
+    }
     manifest = Manifest.planned(f"{schemas.anchor_mrc.NAME}/{schemas.anchor_mrc.VERSION}", told, versions, commit())
-    launch(
-        lambda pipeline: build(pipeline, config, shown_paths(paths), chunks, sites, manifest, job),
-        lambda: progress_line(job, len(chunks)),
-        options,
-    )
-    return close_output(config.output)
+
+    def run_job(folder: str, work: WorkFolder) -> None:
+        into, job = replace(config, output=folder), Job(work, config.seed, config.rejects_per_reason, AnchorCounts)
+        launch(
+            lambda pipeline: build(pipeline, into, shown_paths(paths), chunks, sites, manifest, job),
+            lambda: progress_line(job, len(chunks)),
+            options,
+        )
+
+    read = {
+        "--dump": tuple(path for files in inputs.values() for path in files.dumps),
+        "--extracted": tuple(path for files in inputs.values() for path in files.extracted),
+    }
+    return make_dataset(Request(config.output, config.overwrite, manifest, read, paths, identity), run_job)
 
 
 def shown_config(config: AnchorMrcConfig) -> AnchorMrcConfig:

@@ -15,12 +15,11 @@ from pipelines.aligner import AlignmentModel
 from pipelines.aligner.text import TrainingText, check_text
 from pipelines.arrow_sink import WriteDataset
 from pipelines.job import Job
+from pipelines.job_output import Request, make_dataset
 from pipelines.launch import (
     chunk_progress,
-    close_output,
     commit,
     launch,
-    open_output,
     polyspan_version,
     runner_options,
     sizes_and_times,
@@ -41,6 +40,7 @@ from pipelines.transforms import (
     TrainAligners,
     keep_aligner,
 )
+from pipelines.work import WorkFolder
 from schemas.counts import PairCounts
 from schemas.manifest import Manifest
 from schemas.paths import shown_path, shown_paths
@@ -101,18 +101,21 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     for name in ("output", "overwrite", "workers"):
         del decides[name]
     told = {name: value for name, value in asdict(shown_config(config)).items() if name in decides}
-    paths = list(dict.fromkeys(path for file in files for path in (file.source_path, file.target_path)))
+    paths = tuple(dict.fromkeys(path for file in files for path in (file.source_path, file.target_path)))
     identity = {"config": decides, "versions": versions, "commit": commit(), "inputs": sizes_and_times(paths)}
-    work = open_output(config.output, config.overwrite, identity)
-    job = Job(work, config.seed, config.rejects_per_reason, PairCounts)
     manifest = Manifest.planned(f"{schemas.clism.NAME}/{schemas.clism.VERSION}", told, versions, commit())
-    model_paths = {pair: keep_aligner(pair, model, job) for pair, (_, model) in given_models.items()}
-    launch(
-        lambda pipeline: build(pipeline, config, files, shown_paths(paths), model_paths, manifest, job),
-        lambda: chunk_progress(work, STAGES),
-        options,
-    )
-    return close_output(config.output)
+
+    def run_job(folder: str, work: WorkFolder) -> None:
+        into, job = replace(config, output=folder), Job(work, config.seed, config.rejects_per_reason, PairCounts)
+        model_paths = {pair: keep_aligner(pair, model, job) for pair, (_, model) in given_models.items()}
+        launch(
+            lambda pipeline: build(pipeline, into, files, shown_paths(paths), model_paths, manifest, job),
+            lambda: chunk_progress(work, STAGES),
+            options,
+        )
+
+    inputs = {"--bitext": paths, "--aligner.model": tuple(path for path, _ in given_models.values())}
+    return make_dataset(Request(config.output, config.overwrite, manifest, inputs, paths, identity), run_job)
 
 
 def shown_config(config: ClismConfig) -> ClismConfig:

@@ -11,8 +11,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 
-_EXPECTED = re.compile(r"\b(ConfigError|InputError)\b")  # printed at the end, without the traceback that Beam logs
+from schemas.interrupts import cleaned_up
+
+_EXPECTED = re.compile(
+    r"\b(ConfigError|InputError|OutputError)\b"
+)  # printed at the end, without the traceback that Beam logs
 _WORKER_RECORD = re.compile(r'Worker: severity: (\w+).*? message: "(.*?)" .*log_location: "(.*?):\d+"', re.DOTALL)
 
 
@@ -56,7 +61,8 @@ def worker_processes_write_to_a_file() -> Iterator[None]:
     os.close(log)
     keep = False
     try:
-        yield
+        with cleaned_up(partial(os.unlink, log_path)):
+            yield
     except Exception as error:
         keep = not _EXPECTED.search(type(error).__name__)
         raise

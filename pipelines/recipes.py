@@ -37,9 +37,9 @@ class ClismConfig:
     rejects_per_reason: int = 50
     """How many rejects of each reason are kept for reading; their counts are always exact."""
     output: str = ""
-    """The dataset folder to write."""
+    """The dataset folder to write: new, empty, or one that the same command has begun."""
     overwrite: bool = False
-    """Replace a dataset that stands in the output folder."""
+    """Replace another dataset in the output folder. It stays whole until the new one is complete."""
     workers: int = 1
     """Local worker processes; 0 for one a core. Other runners have options of their own, after `--`."""
 
@@ -85,9 +85,10 @@ class AnchorMrcConfig:
     tolerate_damage: bool = False
     """End with exit code 0 although parts of a dump could not be read; what could be read is written either way."""
     output: str = ""
-    """The dataset folder to write; {lang}: one of its own for each language."""
+    """The dataset folder to write: new, empty, or one that the same command has begun. With {lang} in it, each language
+    has a folder of its own."""
     overwrite: bool = False
-    """Replace a dataset that stands in the output folder."""
+    """Replace another dataset in the output folder. It stays whole until the new one is complete."""
     workers: int = 1
     """Local worker processes; 0 for one a core. Other runners have options of their own, after `--`."""
 

@@ -22,6 +22,8 @@ import zstandard
 
 from pipelines.steps.paths import is_remote
 from pipelines.steps.records import InputError
+from schemas.errors import OutputError
+from schemas.interrupts import cleaned_up
 from schemas.rejects import MAX_EXCERPT_CHARS
 
 CHUNK_BYTES = 1 << 18
@@ -156,7 +158,7 @@ def replacing(path: str) -> Iterator[BinaryIO]:
     where the body fails.
 
     It is written under a name that no other file has, beside it. What is no plain file, such as a pipe or /dev/null,
-    is written to. Raises `InputError` where that cannot be.
+    is written to. Raises `OutputError` where that cannot be.
     """
     path = os.path.realpath(path)  # a link stays, and leads to the new file
     if os.path.exists(path) and not os.path.isfile(path):
@@ -165,19 +167,24 @@ def replacing(path: str) -> Iterator[BinaryIO]:
         return
     folder, name = os.path.split(path)
     partial = os.path.join(folder, f".{name[:40]}.{uuid.uuid4().hex}.partial")
+
+    def delete() -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(partial)
+
     try:
-        try:
-            with open(partial, "xb") as stream:
-                yield stream
-            os.replace(partial, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(partial)
-            raise
+        with cleaned_up(delete):
+            try:
+                with open(partial, "xb") as stream:
+                    yield stream
+                os.replace(partial, path)
+            except BaseException:
+                delete()
+                raise
     except OSError as error:
         if error.errno not in _CANNOT_WRITE and error.filename != partial:
             raise
-        raise InputError(f"{path}: cannot be written: {error.strerror}. Nothing is kept of it.") from None
+        raise OutputError(f"{path}: cannot be written: {error.strerror}. Nothing is kept of it.") from None
 
 
 def file_digest(path: str) -> FileDigest:

@@ -7,18 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from schemas.errors import ConfigError, InputError
 from schemas.languages import language
 from schemas.spans import CharSpan
 
+__all__ = ["ConfigError", "InputError"]  # part of what every step imports from here
+
 _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}(?:_[A-Za-z0-9]{1,8})*")  # sl, eng, deu_Latn
-
-
-class ConfigError(ValueError):
-    """A configuration that cannot work. Raised before any worker starts; the message names the next command."""
-
-
-class InputError(ValueError):
-    """An input file that cannot be read as it is. The message says what was expected, what was found and where."""
 
 
 class LanguagePair(NamedTuple):

@@ -165,13 +165,37 @@ def test_a_killed_job_leaves_no_dataset_and_goes_on_to_the_same_bytes(dataset, t
     assert digests(output) == digests(dataset)
 
 
-def test_other_arguments_do_not_go_on_with_a_stopped_job(tmp_path):
-    output = tmp_path / "out"
-    stale = output / "work" / "0123456789abcdef" / "read"
-    stale.mkdir(parents=True)
-    (stale / "00000-0000000.json").write_text("{}")
-    run(config(output))
-    assert not (output / "work").exists() and manifests.load(output).problems() == []
+def stopped_job(output: Path, **changes) -> Path:
+    """A job that was killed in `output` after its first steps; returns its work folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipelines.arrow_sink.write_manifest", killed)
+        with pytest.raises(RuntimeError, match="killed"):
+            run(config(output, **changes))
+    (work,) = output.glob("work/*")
+    return work
+
+
+def killed(*_):
+    raise RuntimeError("killed")
+
+
+def test_other_arguments_do_not_go_on_with_a_stopped_job_nor_delete_it_unasked(tmp_path):
+    work = stopped_job(tmp_path / "out")
+    before = digests(tmp_path / "out")
+    with pytest.raises(ConfigError, match=r"config\.seed: 0 before, 7 now.*--overwrite"):
+        run(config(tmp_path / "out", seed=7))
+    assert digests(tmp_path / "out") == before
+    run(config(tmp_path / "out", seed=7, overwrite=True))
+    assert not work.exists() and manifests.load(tmp_path / "out").config["seed"] == 7
+
+
+def test_files_in_a_folder_called_work_are_not_taken_for_a_stopped_job(tmp_path):
+    mine = tmp_path / "out" / "work" / "0123456789abcdef" / "read" / "00000-0000000.json"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("{}")
+    with pytest.raises(ConfigError, match=r"work/0123456789abcdef/read/00000-0000000\.json"):
+        run(config(tmp_path / "out"))
+    assert mine.read_text() == "{}"
 
 
 def test_formats_agree(dataset, tmp_path):
@@ -283,8 +307,8 @@ def test_arguments_that_cannot_work_end_with_code_2_and_a_hint(arguments, expect
 
 def test_a_dataset_is_never_overwritten_unasked(dataset, tmp_path):
     before = digests(dataset)
-    with pytest.raises(ConfigError, match="--overwrite"):
-        run(config(dataset, chunk_pairs=50, rows_per_shard=100))
+    with pytest.raises(ConfigError, match=r"config\.rows_per_shard: 100 before, 99 now.*--overwrite"):
+        run(config(dataset, chunk_pairs=50, rows_per_shard=99))
     assert digests(dataset) == before
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 import tracemalloc
 from dataclasses import replace
 from importlib.resources import files as package_files
@@ -20,7 +22,6 @@ from pipelines.aligner import AlignerConfig, AlignmentModel
 from pipelines.aligner import train as train_model
 from pipelines.aligner.text import TrainingText
 from pipelines.clism import run
-from pipelines.launch import close_output
 from pipelines.recipes import CLISM
 from pipelines.steps.links import format_links
 from pipelines.steps.records import InputError, LanguagePair
@@ -83,11 +84,10 @@ def test_the_model_and_the_dataset_that_it_makes_are_those_of_the_job_that_train
     config = replace(CLISM, bitext=(SAMPLE,), pair=("en-vi",), aligner=aligner, seed=3)
     train(AlignTrainConfig((SAMPLE,), ("en-vi",), f"{tmp_path}/m.model", aligner=aligner, seed=3))
     with monkeypatch.context() as patched:
-        patched.setattr("pipelines.clism.close_output", lambda folder: None)  # which deletes the job's model
+        patched.setattr("pipelines.job_output._tidy", lambda folder: None)  # which deletes the job's model
         run(replace(config, output=f"{tmp_path}/own"))
     (model,) = (tmp_path / "own").rglob("en-vi.model")
     assert model.read_bytes() == (tmp_path / "m.model").read_bytes()
-    close_output(f"{tmp_path}/own")
     given = replace(aligner, model=f"{tmp_path}/m.model")
     run(replace(config, output=f"{tmp_path}/given", aligner=given))
     own, other = (manifests.load(tmp_path / name) for name in ("own", "given"))
@@ -279,6 +279,25 @@ def test_a_file_that_cannot_be_written_is_told_in_words(folder: Path, tmp_path: 
     assert done.returncode == 1 and b"out: cannot be written: File too large" in done.stderr
     assert b"Traceback" not in done.stderr and os.listdir(tmp_path) == ["out"]
     assert (tmp_path / "out").read_text() == "old"
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_no_file_of_ours(folder: Path, tmp_path: Path, number: int, code: int) -> None:
+    for arguments in (["apply", "--model", f"{folder}/m.model", "--output", f"{tmp_path}/out"], ["run", "-"]):
+        job = subprocess.Popen(
+            [sys.executable, "-m", "pipelines.cli", "align", *arguments],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+        )
+        deadline = time.monotonic() + 60
+        while not os.listdir(tmp_path):
+            assert job.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+        job.send_signal(number)
+        _, told = job.communicate()
+        assert job.returncode == code and b"Nothing is kept of an unfinished file" in told and b"Traceback" not in told
+        assert os.listdir(tmp_path) == []
 
 
 # --- both in one step -------------------------------------------------------------------------------------------------
@@ -503,6 +522,9 @@ def test_score_tells_of_gold_that_counts_from_one(
     assert capsys.readouterr().out.startswith("AER 0.0000") and not caplog.records
 
 
+TRAIN_EN_HI = ["train", "--pair", "en-hi", "--model", "n"]
+
+
 @pytest.mark.parametrize(
     "arguments, code, message",
     [
@@ -536,10 +558,17 @@ def test_score_tells_of_gold_that_counts_from_one(
         (["train", "--pair", "en-vi", "--bitext", "no.tsv", "--model", "FOLDER/no/m"], 2, "mkdir -p FOLDER/no"),
         (["train", "--pair", "en-vi", "en-hi", "--bitext", "x.tsv", "--model", "m"], 2, "Put {pair} into the path"),
         (["train", "--pair", "en-vi", "--bitext", "x", "--model", "FOLDER/n", "--threads", "-1"], 2, "--threads -1"),
-        (["train", "--pair", "en-vi", "--bitext", "x", "--model", "n", "--prior", "no.m"], 1, "no.m: the aligner"),
-        (["train", "--pair", "en-hi", "--bitext", "x", "--model", "n", "--prior", "FOLDER/m.model"], 2, "on en-vi"),
+        (["train", "--pair", "en-vi", "--bitext", "x", "--model", "n", "--prior", "no.m"], 2, "no.m: no such file"),
+        ([*TRAIN_EN_HI, "--bitext", "x,y", "--prior", "FOLDER/m.model"], 2, "x: no such file"),
+        ([*TRAIN_EN_HI, "--bitext", "FOLDER/text.en,FOLDER/text.vi", "--prior", "FOLDER/m.model"], 2, "on en-vi"),
         (["apply"], 2, "No model"),
         (["apply", "--model", "FOLDER/m.model", "--threads", "-1"], 2, "--threads -1"),
+        (["apply", "--model", "no.m"], 2, "no.m: no such file"),
+        (
+            ["apply", "--model", "FOLDER/m.model", "--source", "FOLDER/text.en", "--target", "no.vi"],
+            2,
+            "no.vi: no such",
+        ),
         (["apply", "--model", "FOLDER/nameless.model"], 2, "--pair en-vi"),
         (["apply", "--model", "FOLDER/m.model", "--pair", "vi-en"], 2, "was trained on en-vi"),
         (["apply", "--model", "FOLDER/m.model", "--pair", "en-xx"], 2, "--pair en-xx"),
