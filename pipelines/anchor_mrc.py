@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from importlib import metadata
@@ -50,8 +50,9 @@ from pipelines.steps.wiki_site import Site, site_of, siteinfo_problem
 from pipelines.steps.wikiextractor import ExtractedFile
 from pipelines.work import WorkFolder
 from schemas.counts import AnchorCounts
-from schemas.languages import language
+from schemas.languages import LANGUAGES, language
 from schemas.manifest import Manifest
+from schemas.paths import shown_path, shown_paths
 
 LEDGERS = (PAGES, LINKED, SAMPLED, EXAMPLES)
 FILE_DAMAGE = ("corrupt_block", "unreadable_rest", "truncated")  # of `Damage.reason`: more than a page is missing
@@ -60,7 +61,7 @@ FILE_DAMAGE = ("corrupt_block", "unreadable_rest", "truncated")  # of `Damage.re
 def build(
     pipeline: beam.Pipeline,
     config: AnchorMrcConfig,
-    paths: list[str],
+    paths: Mapping[str, str],  # of the dumps, and what the manifest says of them
     chunks: list[Chunk],
     sites: dict[str, Site],
     manifest: Manifest,
@@ -118,6 +119,7 @@ def _run(config: AnchorMrcConfig, inputs: dict[str, Inputs], runner_arguments: S
     decides = asdict(config)
     for name in ("range_bytes", "tolerate_damage", "output", "overwrite", "workers"):
         del decides[name]
+    told = {name: value for name, value in asdict(shown_config(config)).items() if name in decides}
     # `range_bytes` decides what the work folder's chunks are, but no byte of the dataset.
     identity = {
         "config": decides,
@@ -126,12 +128,12 @@ def _run(config: AnchorMrcConfig, inputs: dict[str, Inputs], runner_arguments: S
         "inputs": sizes_and_times(paths),
         "range_bytes": config.range_bytes,
     }
-    manifest = Manifest.planned(f"{schemas.anchor_mrc.NAME}/{schemas.anchor_mrc.VERSION}", decides, versions, commit())
+    manifest = Manifest.planned(f"{schemas.anchor_mrc.NAME}/{schemas.anchor_mrc.VERSION}", told, versions, commit())
 
     def run_job(folder: str, work: WorkFolder) -> None:
         into, job = replace(config, output=folder), Job(work, config.seed, config.rejects_per_reason, AnchorCounts)
         launch(
-            lambda pipeline: build(pipeline, into, paths, chunks, sites, manifest, job),
+            lambda pipeline: build(pipeline, into, shown_paths(paths), chunks, sites, manifest, job),
             lambda: progress_line(job, len(chunks)),
             options,
         )
@@ -141,6 +143,17 @@ def _run(config: AnchorMrcConfig, inputs: dict[str, Inputs], runner_arguments: S
         "--extracted": tuple(path for files in inputs.values() for path in files.extracted),
     }
     return make_dataset(Request(config.output, config.overwrite, manifest, read, paths, identity), run_job)
+
+
+def shown_config(config: AnchorMrcConfig) -> AnchorMrcConfig:
+    """The configuration as the manifest holds it: paths say nothing of the machine."""
+    dump, extracted = (tuple(map(shown_spec, specs)) for specs in (config.dump, config.extracted))
+    return replace(config, dump=dump, extracted=extracted)
+
+
+def shown_spec(spec: str) -> str:
+    prefix, equals, pattern = spec.partition("=")
+    return f"{prefix}={shown_path(pattern)}" if equals and prefix in LANGUAGES else shown_path(spec)
 
 
 def check_languages(names: Sequence[str]) -> list[str]:

@@ -33,7 +33,7 @@ commands:
   clism       parallel corpora → CLISM [QUE] examples
   anchor-mrc  Wikipedia dumps → (query, context, answers) triplets
   fetch       download Wikipedia dumps, go on where a download stopped, verify checksums
-  align       word alignment by itself: train a model, apply it, score links against gold ones
+  align       word alignment by itself: of a file in one step; or train a model, apply it, score links against gold
   demo        both kinds of examples from samples that come with the package, shown at the end
 
 `polyspan-data COMMAND --help` tells the rest. Arguments after `--` go to the Beam runner, for instance
@@ -41,11 +41,16 @@ commands:
 """
 
 ALIGN_USAGE = """usage: polyspan-data align COMMAND [ARGUMENT ...]
+       polyspan-data align FILE [ARGUMENT ...]
+
+With a FILE (- is the standard input) of lines `source ||| target`, words separated by white space: trains on the lines
+and writes a line of links `0-0 1-2` for each. `polyspan-data align run --help` tells its options. Step by step:
 
 commands:
   train   parallel corpora → the model of a word aligner
   apply   a model and sentence pairs → links between their words, a line `0-0 1-2` for each pair
   score   links and gold links → alignment error rate, precision, recall
+  run     what `align FILE` does, for a file that is called like a command, too
 
 `polyspan-data align COMMAND --help` tells the rest.
 """
@@ -79,12 +84,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fail(str(error), 2)
     except (InputError, OutputError, RunnerError, DatasetError) as error:
         fail(str(error), 1)
+    except BrokenPipeError:  # `polyspan-data … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         if words := os_error_in_words(error):
             fail(words, 1)
         raise
-    except BrokenPipeError:  # `polyspan-data … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:
         fail(f"Stopped. {STOPPED}", 130)
 
@@ -224,9 +229,10 @@ def fetch_wikipedia(arguments: list[str], _: list[str]) -> None:
 
 def align(arguments: list[str], runner: list[str]) -> None:
     """Word alignment by itself."""
-    command, arguments = pick_command(
-        arguments, {"train": align_train, "apply": align_apply, "score": align_score}, ALIGN_USAGE
-    )
+    commands = {"train": align_train, "apply": align_apply, "score": align_score, "run": align_run}
+    if arguments and arguments[0] not in (*commands, "-h", "--help", "help") and _names_input(arguments[0]):
+        arguments = ["run", *arguments]
+    command, arguments = pick_command(arguments, commands, ALIGN_USAGE)
     if runner:
         raise ConfigError(f"polyspan-data align runs on this machine: nothing takes {runner[0]!r} after `--`.")
     command(arguments, runner)
@@ -243,6 +249,15 @@ def align_train(arguments: list[str], _: list[str]) -> None:
 def align_apply(arguments: list[str], _: list[str]) -> None:
     config = tyro.cli(word_alignment.AlignApplyConfig, prog="polyspan-data align apply", args=arguments)
     word_alignment.apply(config)
+
+
+def _names_input(argument: str) -> bool:
+    """Whether it is a file, the standard input or an option, not a command."""
+    return argument.startswith("-") or any(mark in argument for mark in "/.*") or os.path.exists(argument)
+
+
+def align_run(arguments: list[str], _: list[str]) -> None:
+    word_alignment.align_file(tyro.cli(word_alignment.AlignFileConfig, prog="polyspan-data align run", args=arguments))
 
 
 def align_score(arguments: list[str], _: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib import metadata
 
@@ -25,7 +25,7 @@ from pipelines.launch import (
     sizes_and_times,
 )
 from pipelines.recipes import ClismConfig
-from pipelines.steps.bitext import BitextFile, expand_bitext
+from pipelines.steps.bitext import BitextFile, expand_bitext, shown_spec
 from pipelines.steps.entities import check_tagger, tagger_version
 from pipelines.steps.paths import path_of_each_pair
 from pipelines.steps.records import ConfigError, LanguagePair, language_pair
@@ -38,10 +38,12 @@ from pipelines.transforms import (
     ReadBitext,
     TokenizeAndTag,
     TrainAligners,
+    keep_aligner,
 )
 from pipelines.work import WorkFolder
 from schemas.counts import PairCounts
 from schemas.manifest import Manifest
+from schemas.paths import shown_path, shown_paths
 
 STAGES = {READ: "read", TOKENIZED: "tokenised and tagged", MASKED: "aligned and masked"}
 
@@ -50,6 +52,7 @@ def build(
     pipeline: beam.Pipeline,
     config: ClismConfig,
     files: list[BitextFile],
+    shown: Mapping[str, str],  # what the manifest says of their paths
     model_paths: dict[str, str],  # empty: train
     manifest: Manifest,
     job: Job,
@@ -57,7 +60,7 @@ def build(
     """The graph. Its elements are references to chunks of some thousand sentence pairs (`steps/chunks.py`)."""
     chunks = (
         pipeline
-        | "ReadBitext" >> ReadBitext(files, config.chunk_pairs, config.filters.drop_duplicates, job)
+        | "ReadBitext" >> ReadBitext(files, shown, config.chunk_pairs, config.filters.drop_duplicates, job)
         | "TokenizeAndTag" >> TokenizeAndTag(config.filters, config.tagger, job)
     )
     if model_paths:
@@ -97,21 +100,32 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     decides = asdict(config)
     for name in ("output", "overwrite", "workers"):
         del decides[name]
+    told = {name: value for name, value in asdict(shown_config(config)).items() if name in decides}
     paths = tuple(dict.fromkeys(path for file in files for path in (file.source_path, file.target_path)))
     identity = {"config": decides, "versions": versions, "commit": commit(), "inputs": sizes_and_times(paths)}
-    manifest = Manifest.planned(f"{schemas.clism.NAME}/{schemas.clism.VERSION}", decides, versions, commit())
-    model_paths = {pair: path for pair, (path, _) in given_models.items()}
+    manifest = Manifest.planned(f"{schemas.clism.NAME}/{schemas.clism.VERSION}", told, versions, commit())
 
     def run_job(folder: str, work: WorkFolder) -> None:
         into, job = replace(config, output=folder), Job(work, config.seed, config.rejects_per_reason, PairCounts)
+        model_paths = {pair: keep_aligner(pair, model, job) for pair, (_, model) in given_models.items()}
         launch(
-            lambda pipeline: build(pipeline, into, files, model_paths, manifest, job),
+            lambda pipeline: build(pipeline, into, files, shown_paths(paths), model_paths, manifest, job),
             lambda: chunk_progress(work, STAGES),
             options,
         )
 
-    inputs = {"--bitext": paths, "--aligner.model": tuple(model_paths.values())}
+    inputs = {"--bitext": paths, "--aligner.model": tuple(path for path, _ in given_models.values())}
     return make_dataset(Request(config.output, config.overwrite, manifest, inputs, paths, identity), run_job)
+
+
+def shown_config(config: ClismConfig) -> ClismConfig:
+    """The configuration as the manifest holds it: paths say nothing of the machine."""
+    return replace(
+        config,
+        bitext=tuple(map(shown_spec, config.bitext)),
+        aligner=replace(config.aligner, model=shown_path(config.aligner.model)),
+        tagger=replace(config.tagger, model=shown_path(config.tagger.model)),
+    )
 
 
 def given_aligners(model: str, pairs: list[LanguagePair]) -> dict[str, tuple[str, AlignmentModel]]:

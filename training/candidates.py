@@ -24,6 +24,7 @@ from schemas.candidates import Candidate, CandidateSet
 from schemas.counts import CandidateCounts
 from schemas.manifest import Manifest
 from schemas.mrc import MrcExample
+from schemas.paths import shown_path
 from schemas.shards import read_examples
 from schemas.spans import CharSpan
 from training.data.write import write_dataset
@@ -83,7 +84,7 @@ def about(name: str, baseline: Predictor, records: Sequence[MrcExample], size: i
     for record in records:
         digest.update(json.dumps(record.to_row(), sort_keys=True).encode() + b"\n")
     return {
-        "baseline": name,
+        "baseline": shown_path(name),
         "baseline_sha256": fingerprint(baseline.model),
         "records_sha256": digest.hexdigest(),
         "size": size,

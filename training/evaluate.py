@@ -20,6 +20,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
+from schemas.paths import shown_path
 from training import score, whole
 from training.errors import ConfigError, InputError
 from training.finetune_recipes import Reading
@@ -39,7 +40,9 @@ from training.methods.reader import Reader
 from training.metrics import aggregates
 from training.metrics.counting import Counted
 from training.metrics.reports import FORMATS, Report, as_json, as_text
+from training.models.folder import Provenance
 from training.predictions import Prediction
+from training.run_folder import shown_recipe
 from training.score import Reporting, ScoreConfig
 from training.tasks.catalog import TASKS, Task
 from training.tasks.files import Flags, Ledger
@@ -225,12 +228,17 @@ def origin(config: EvaluateConfig, predictor: Predictor) -> dict[str, Any]:
     """Which model the figures are of."""
     of = predictor.provenance
     return {
-        "model": config.model,
+        "model": shown_path(config.model),
         "device": predictor.device.type,
         "precision": precision_of(config.computing, predictor.device),
         "reading": asdict(predictor.reading) | {"method": type(predictor.reading.method).__name__},
-        "provenance": of and asdict(of),
+        "provenance": of and asdict(shown_provenance(of)),
     }
+
+
+def shown_provenance(of: Provenance) -> Provenance:
+    """Older releases wrote whole paths."""
+    return replace(of, base_model=shown_path(of.base_model), recipe=shown_recipe(of.recipe))
 
 
 def say(text: str) -> None:

@@ -17,12 +17,13 @@ import re
 import shutil
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from schemas.manifest import DatasetError
+from schemas.paths import shown_path, shown_paths, shown_text
 from training import plots, whole
 from training.errors import ConfigError, InputError, TrainingError
 from training.finetune_recipes import FinetuneConfig, FinetuneRecipe, plain_values
@@ -99,12 +100,18 @@ class Series(NamedTuple):
     about: dict[str, Any]
     scores: dict[Try, Scores]
     failed: dict[Try, str]
+    names: Mapping[str, str] = {}  # each model as it is written: its path says nothing of the machine
+
+    def written(self, each: Try) -> Try:
+        return each._replace(model=self.names.get(each.model, each.model))
 
     def to_json(self) -> str:
         values = {
             **self.about,
-            "scores": [{**each._asdict(), "rows": rows} for each, rows in self.scores.items()],
-            "failed": [{**each._asdict(), "error": error} for each, error in self.failed.items()],
+            "scores": [{**self.written(each)._asdict(), "rows": rows} for each, rows in self.scores.items()],
+            "failed": [
+                {**self.written(each)._asdict(), "error": shown_text(error)} for each, error in self.failed.items()
+            ],
         }
         return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
 
@@ -213,12 +220,17 @@ def check_files(config: FewShotConfig) -> dict[str, Any]:
 
 def begun(config: FewShotConfig, about: dict[str, Any]) -> Series:
     """The series in the output folder as far as it is done, or a new one. Raises `ConfigError` if it is another."""
-    path = Path(config.output) / "few_shot.json"
+    path, names = Path(config.output) / "few_shot.json", shown_paths(models_of(config))
     if config.overwrite or not path.exists():
-        return Series(about, {}, {})
+        return Series(about, {}, {}, names)
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
-        scores = {Try(each["model"], each["size"], each["sample"]): each["rows"] for each in before["scores"]}
+        given = {written: model for model, written in names.items()}
+        models = [shown_path(each["model"]) for each in before["scores"]]  # older releases wrote whole paths
+        scores = {
+            Try(given.get(model, model), each["size"], each["sample"]): each["rows"]
+            for model, each in zip(models, before["scores"], strict=True)
+        }
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: not what few-shot writes ({error}). Take another --output or --overwrite") from None
     if other := [name for name, value in about.items() if before.get(name) != json.loads(json.dumps(value))]:
@@ -226,7 +238,7 @@ def begun(config: FewShotConfig, about: dict[str, Any]) -> Series:
             f"{config.output} holds a series with another {other[0]}. Repeat its own command, take another --output, "
             "or begin anew with --overwrite"
         )
-    return Series(about, scores, {})
+    return Series(about, scores, {}, names)
 
 
 def test_task(config: FewShotConfig) -> str:
@@ -333,7 +345,9 @@ def as_csv(series: Series) -> str:
     writer = csv.writer(target, lineterminator="\n")
     writer.writerow(["model", "size", "sample", "row", "figure", "percent"])
     for each, rows in series.scores.items():
-        writer.writerows([*each, row, figure, value] for row, of in rows.items() for figure, value in of.items())
+        writer.writerows(
+            [*series.written(each), row, figure, value] for row, of in rows.items() for figure, value in of.items()
+        )
     return target.getvalue()
 
 

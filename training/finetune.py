@@ -91,7 +91,8 @@ def finetune(config: FinetuneConfig) -> Finished:
         changed = begin(output, False, lambda: run_of(config, read, dev, weights, text_encoder.fingerprint))
 
         def save(folder: str, steps: int, scores: dict[str, float]) -> None:
-            about = Provenance(recipe.model, plain_values(recipe), dict(read.files), steps, run_folder.commit())
+            told = run_folder.shown_recipe(plain_values(recipe))
+            about = Provenance(told["model"], told, dict(read.files), steps, run_folder.commit())
             heads: dict[str, Any] = dict(model.heads.items())
             save_finetuned(output / folder, start.language_model, start.tokenizer, heads, reading, about, scores)
 
@@ -292,7 +293,7 @@ def run_of(config: FinetuneConfig, read: Records, dev: Dev, weights: str, tokeni
     """What run.json holds; `weights` and `tokenizer` are the fingerprints of what training begins with."""
     candidates = str(Path(config.output) / "candidates")
     return {
-        "recipe": plain_values(config.recipe),
+        "recipe": run_folder.shown_recipe(plain_values(config.recipe)),
         "data": dict(read.files),
         "model": {"weights": weights, "tokenizer": tokenizer},
         "baseline": run_folder.fingerprint_of_dataset(candidates) if config.baseline else None,

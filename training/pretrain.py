@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from schemas.paths import shown_path
 from training import run_folder
 from training.data.datasets import ShardRows, open_datasets
 from training.data.features import Limits
@@ -139,9 +140,9 @@ def limits_of(recipe: Recipe) -> Limits:
 def run_of(config: PretrainConfig, weights: str, tokenizer: str) -> dict[str, Any]:
     """What run.json holds; `weights` and `tokenizer` are the fingerprints of what training begins with."""
     return {
-        "recipe": asdict(config.recipe),
+        "recipe": run_folder.shown_recipe(asdict(config.recipe)),
         "data": {f"{at}": run_folder.fingerprint_of_dataset(folder) for at, folder in enumerate(config.data, start=1)},
-        "folders": list(config.data),
+        "folders": list(map(shown_path, config.data)),
         "weights": list(config.weights),
         "model": {"weights": weights, "tokenizer": tokenizer},
         "micro_batch_tokens": config.micro_batch_tokens,
@@ -151,7 +152,8 @@ def run_of(config: PretrainConfig, weights: str, tokenizer: str) -> dict[str, An
 
 def provenance(config: PretrainConfig, steps: int) -> Provenance:
     data = {Path(folder).name: run_folder.fingerprint_of_dataset(folder) for folder in config.data}
-    return Provenance(config.recipe.model, asdict(config.recipe), data, steps, run_folder.commit())
+    recipe = run_folder.shown_recipe(asdict(config.recipe))
+    return Provenance(recipe["model"], recipe, data, steps, run_folder.commit())
 
 
 def opening_line(config: PretrainConfig, rows: ShardRows, encoder: Encoder, device: torch.device, done: int) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import tyro
 
+from schemas.paths import shown_text
 from training import plots, whole
 from training.errors import ConfigError
 from training.metrics.reports import TITLES
@@ -77,7 +78,7 @@ def run(config: ReportConfig) -> str:
     notes = notes_of(runs)
     if config.output:
         path = Path(config.output) / "report.html"
-        whole.text(path, page(sections_of(groups, tables), notes))
+        whole.text(path, page(sections_of(groups, tables), [shown_text(note) for note in notes]))
         print(f"Wrote {path}", file=sys.stderr)
     if config.format == "json":
         return as_json(groups, notes)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas import manifest
+from schemas.paths import shown_path
 from training import whole
 from training.errors import ConfigError
 from training.recipes import ClismObjective, PretrainConfig, WaeObjective
@@ -131,7 +132,11 @@ def begin(folder: Path, now: Mapping[str, Any]) -> list[str]:
         whole.text(path, json.dumps(now, indent=2, ensure_ascii=False) + "\n")
         return []
     before = json.loads(path.read_text(encoding="utf-8"))
-    found = list(differences(before, json.loads(json.dumps(now))))
+    now = json.loads(json.dumps(now))
+    recipe = before.get("recipe") or {}
+    if "model" in recipe and _one_path(recipe["model"], now["recipe"]["model"]):
+        before["recipe"] = {**recipe, "model": now["recipe"]["model"]}
+    found = list(differences(before, now))
     if deciding := [f"{name}: {what}" for name, what in found if name.partition(".")[0] in DECIDING]:
         raise ConfigError(
             f"{folder} holds another run, which this command cannot go on with. "
@@ -157,6 +162,19 @@ def differences(before: Any, now: Any, name: str = "") -> Iterator[tuple[str, st
             yield from differences(before.get(key), now.get(key), f"{name}.{key}".lstrip("."))
     elif before != now:
         yield name, f"{before} when the run was begun, {now} now"
+
+
+def _one_path(before: str, now: str) -> bool:
+    """Whether both may be one model, whose weights are compared besides: named from another folder, or written by an
+    older release, which wrote whole paths, one ends like the other."""
+    parts = [Path(shown_path(each)).parts for each in (before, now)]
+    shared = min(map(len, parts))
+    return shared > 0 and parts[0][-shared:] == parts[1][-shared:]
+
+
+def shown_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe as files hold it: the path of its model says nothing of the machine."""
+    return {**recipe, "model": shown_path(recipe["model"])} if "model" in recipe else dict(recipe)
 
 
 def fingerprint_of_dataset(folder: str) -> str:

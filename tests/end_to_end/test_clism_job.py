@@ -19,7 +19,8 @@ import pyarrow as pa
 import pytest
 from apache_beam.io.localfilesystem import LocalFileSystem
 
-from pipelines import cli
+from pipelines import cli, transforms
+from pipelines.aligner import train
 from pipelines.clism import run
 from pipelines.recipes import CLISM
 from pipelines.steps.records import ConfigError, InputError, LanguagePair
@@ -90,6 +91,54 @@ def test_a_manifest_says_what_decided_the_bytes(dataset):
     (file,) = manifest.inputs
     assert file.sha256 == hashlib.sha256(Path(SAMPLE).read_bytes()).hexdigest()
     assert not (dataset / "work").exists()
+
+
+def written(folder: Path) -> bytes:
+    """All bytes of a folder's files."""
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def test_what_is_written_says_nothing_of_the_machine_and_names_each_input_once(tmp_path, monkeypatch):
+    (tmp_path / "work" / "data").mkdir(parents=True)
+    (tmp_path / "far" / "models").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("HOME", str(tmp_path / "far"))
+    for lang in ("en", "vi", "ar"):
+        lines = "".join(f"{line}\n" for line in sample_lines(lang, 40))
+        Path(f"data/text.{lang}").write_text(lines, encoding="utf-8")
+    for pair in ("en-vi", "en-ar"):
+        train([(["Hanoi"], ["Hà_Nội"])] * 20, CLISM.aligner).save(f"{tmp_path}/far/models/{pair}.model")
+    plain = replace(
+        CLISM,
+        bitext=("data/text.{source},data/text.{target}",),
+        pair=("en-vi", "en-ar"),
+        aligner=replace(CLISM.aligner, model="../far/models/{pair}.model"),
+        output="plain",
+    )
+    manifest = run(plain)
+    assert [(file.corpus, file.path) for file in manifest.inputs] == [
+        ("text.en", "data/text.en"),
+        ("text.en", "data/text.vi"),
+        ("text.en", "data/text.ar"),
+    ]
+    assert manifest.config["bitext"] == ["data/text.{source},data/text.{target}"]
+    assert manifest.config["aligner"]["model"] == "models/{pair}.model"
+    full = f"en-vi={tmp_path}/work/data/text.en,{tmp_path}/work/./data/text.vi"
+    both = replace(
+        plain,
+        bitext=(full, full.replace("vi", "ar")),
+        aligner=replace(plain.aligner, model=f"{tmp_path}/far/models/{{pair}}.model"),
+        output=f"{tmp_path}/work/full",
+    )
+    again = run(both)
+    assert again.inputs == manifest.inputs
+    assert again.config | {"bitext": ()} == manifest.config | {"bitext": ()}
+    assert again.config["bitext"] == ["en-vi=data/text.en,data/text.vi", "en-ar=data/text.en,data/text.ar"]
+    for folder in ("plain", "full"):
+        assert str(tmp_path).encode() not in written(Path(folder))
+    same = replace(plain, bitext=(f"{tmp_path}/work/data/text.{{source}},{tmp_path}/work/data/text.{{target}}",))
+    run(replace(same, output=f"{tmp_path}/work/same", aligner=both.aligner))
+    assert digests(tmp_path / "work" / "same") == digests(tmp_path / "work" / "plain")
 
 
 def test_worker_processes_write_the_same_bytes(dataset, tmp_path):
@@ -264,8 +313,24 @@ def test_a_dataset_is_never_overwritten_unasked(dataset, tmp_path):
     assert digests(dataset) == before
 
 
+def test_a_given_aligner_that_is_written_over_meanwhile_changes_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "en-vi.model"
+    train([(["Hanoi"], ["Hà", "Nội"])] * 20, CLISM.aligner).save(str(path))
+    aligner = replace(CLISM.aligner, model=str(path))
+    expected = run(config(tmp_path / "before", aligner=aligner))
+    load = transforms.load_aligner
+
+    def load_later(*given):
+        path.write_bytes(b"")  # as `cp` does, it keeps the file and cuts it
+        return load(*given)
+
+    monkeypatch.setattr(transforms, "load_aligner", load_later)
+    assert run(config(tmp_path / "after", aligner=aligner)) == expected
+    assert path.read_bytes() == b""
+
+
 def test_a_saved_aligner_is_used_instead_of_training_one(tmp_path):
-    from pipelines.aligner import AlignmentModel, train
+    from pipelines.aligner import AlignmentModel
     from pipelines.aligner.text import TrainingText
 
     model = train([(["Hanoi"], ["Hà_Nội"])] * 20, CLISM.aligner)
