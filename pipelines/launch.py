@@ -56,7 +56,7 @@ def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], s
 
 
 def _runner_error(error: Exception, runner: str) -> RunnerError | None:
-    """What went wrong with a worker process, or with a runner outside this process; None for a fault of this program."""
+    """What went wrong with a worker or with a runner outside this process; None for a fault of this program."""
     if re.search(r"Channel closed|Socket closed|Worker subprocess exited|Connection reset", str(error)):
         return RunnerError(
             "A worker process died; often the system ends one because memory is full. Repeat the command to go on from "

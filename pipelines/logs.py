@@ -15,6 +15,11 @@ from collections.abc import Callable, Iterator
 
 # Printed at the end, without the traceback that Beam logs.
 _EXPECTED = re.compile(r"\b(ConfigError|InputError|OutputError|RunnerError)\b|Channel closed prematurely")
+_NOT_FOR_PEOPLE = (
+    "apitools not found",  # Beam says so at every start
+    "Failed to read inputs in the data plane",  # these two after a worker has died
+    "Error closing worker_handler",
+)
 KEPT_BLOCKS = 256  # of at most 4 KiB
 _WORKER_RECORD = re.compile(r'Worker: severity: (\w+).*? message: "(.*?)" .*log_location: "(.*?):\d+"', re.DOTALL)
 
@@ -35,8 +40,8 @@ def _is_for_people(record: logging.LogRecord) -> bool:
         severity, message, file = worker.groups()
         record.msg, record.args = message, ()
         return "/pipelines/" in file or (severity == "ERROR" and not _EXPECTED.search(text))
-    if text.startswith(("apitools not found", "Failed to read inputs in the data plane")):
-        return False  # Beam says the first at every start, the second after a worker's death
+    if text.startswith(_NOT_FOR_PEOPLE):
+        return False
     raised = repr(record.exc_info[1]) if record.exc_info else text
     return record.levelno >= logging.WARNING and not _EXPECTED.search(raised)
 
