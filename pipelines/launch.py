@@ -9,9 +9,7 @@ import hashlib
 import json
 import logging
 import re
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,8 @@ from pipelines.logs import progress, worker_processes_write_to_a_file
 from pipelines.steps.records import ConfigError, InputError
 from pipelines.work import WorkFolder, delete_tree, open_file, replace_file
 from schemas.manifest import FILE_NAME, Manifest
+from schemas.provenance import commit as commit
+from schemas.provenance import polyspan_version as polyspan_version
 
 WORK = "work"
 IN_PROCESS_RUNNER = "FnApiRunner"  # Beam's own choice may fetch a runner from the web
@@ -134,23 +134,3 @@ def sizes_and_times(paths: Sequence[str]) -> list[list[object]]:
         [path, match.metadata_list[0].size_in_bytes, match.metadata_list[0].last_updated_in_seconds]
         for path, match in zip(paths, found, strict=True)
     ]
-
-
-def polyspan_version() -> str:
-    try:
-        return version("polyspan")
-    except PackageNotFoundError:
-        return "unknown"
-
-
-def commit() -> str | None:
-    """The commit of the checkout that this code runs from, if it runs from one and git is there."""
-    here = Path(__file__).resolve().parent
-    try:
-        command = ["git", "-C", str(here), "log", "-1", "--format=%H"]
-        top = subprocess.run([*command[:3], "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=True)
-        if Path(top.stdout.strip()) != here.parent:
-            return None
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() or None
-    except (OSError, subprocess.CalledProcessError):
-        return None
