@@ -134,8 +134,8 @@ def train(config: AlignTrainConfig) -> str:
     for path in paths.values():
         check_output("--model", path, config.overwrite)
     texts = {pair: TrainingText.of(pair, tokenized=config.tokenized) for pair in pairs}
-    priors = load_priors(config.prior, texts) if config.prior else {}
     files = expand_bitext(config.bitext, pairs)
+    priors = load_priors(config.prior, texts) if config.prior else {}
     return "\n".join(
         train_pair(text, [file for file in files if file.pair == pair], paths[pair], config, threads, priors.get(pair))
         for pair, text in texts.items()
@@ -254,6 +254,7 @@ def apply(config: AlignApplyConfig) -> None:
         check_read_twice(config)
     if config.output != "-":
         check_output("--output", config.output, config.overwrite)
+    check_files(config.source, config.target, config.input)
     model = AlignmentModel.load(config.model)
     text = text_to_align(config, pair, model.text)
     tokenizers = tokenizers_of(text)
@@ -389,6 +390,7 @@ def score(config: AlignScoreConfig) -> str:
     for name in ("gold", "links"):
         if not getattr(config, name):
             raise ConfigError(f"No file of {name}. Name one: --{name} FILE")
+    check_files(config.gold, config.links)
     return score_line(compare_files(input_path(config.gold), input_path(config.links)))
 
 
@@ -426,6 +428,13 @@ def number_of_threads(wanted: int) -> int:
 
 def input_path(path: str) -> str:
     return "/dev/stdin" if path == "-" else path
+
+
+def check_files(*paths: str) -> None:
+    """`ConfigError` for the first file that is not there, before any of them is read. Empty paths name none."""
+    for path in paths:
+        if path not in ("", "-") and not is_remote(path) and not os.path.exists(path):
+            raise ConfigError(f"{path}: no such file.")
 
 
 def check_output(option: str, path: str, overwrite: bool) -> None:

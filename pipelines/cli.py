@@ -20,6 +20,7 @@ except ModuleNotFoundError:
 
 from pipelines import align as word_alignment
 from pipelines import fetch as downloads
+from pipelines.inputs import anchor_mrc_inputs, clism_inputs
 from pipelines.logs import log_for_people
 from pipelines.recipes import ANCHOR_MRC_RECIPES, CLISM_RECIPES, AnchorMrcConfig, ClismConfig
 from pipelines.steps.records import ConfigError, InputError
@@ -110,7 +111,8 @@ def fail(message: str, code: int) -> NoReturn:
 def clism(arguments: list[str], runner: list[str]) -> None:
     """Turn parallel corpora into CLISM [QUE] examples."""
     config = configured(arguments, "polyspan-data clism", clism.__doc__, CLISM_RECIPES)
-    from pipelines.clism import run  # Beam takes seconds to import, --help should not
+    clism_inputs(config)
+    from pipelines.clism import run  # Beam takes seconds to import: wrong paths are told before
 
     print(summary(run(config, runner), config.output))
 
@@ -118,6 +120,7 @@ def clism(arguments: list[str], runner: list[str]) -> None:
 def anchor_mrc(arguments: list[str], runner: list[str]) -> None:
     """Turn Wikipedia dumps into (query, context, answers) triplets: anchor MRC, as in mPMR."""
     config = configured(arguments, "polyspan-data anchor-mrc", anchor_mrc.__doc__, ANCHOR_MRC_RECIPES)
+    anchor_mrc_inputs(config)
     from pipelines.anchor_mrc import damage, run
 
     manifests = run(config, runner)

@@ -104,7 +104,10 @@ def pretrain(arguments: list[str]) -> None:
     config = recipe_config("pretrain", "--data FOLDER …", PretrainConfig, RECIPES, ABOUT, arguments)
     check_config(config)
     with training_libraries():
-        from training.pretrain import pretrain as run  # torch takes seconds to import, --help should not
+        from training.pretrain_checks import check_inputs
+
+        check_inputs(config)
+        from training.pretrain import pretrain as run  # torch takes seconds to import: wrong paths are told before
     if ended(run(config)):
         print(summary(config))
 
@@ -113,6 +116,10 @@ def finetune(arguments: list[str]) -> None:
     """Train a model on a task's files."""
     config = recipe_config("finetune", "--train FILE …", FinetuneConfig, FINETUNE_RECIPES, FINETUNE_ABOUT, arguments)
     with training_libraries():
+        from training.finetune_checks import check, check_inputs
+
+        check(config)
+        check_inputs(config)
         from training.finetune import finetune as run
     if ended(run(config)):
         print(finetune_summary(config))
@@ -152,6 +159,9 @@ def evaluate(arguments: list[str]) -> None:
 
     config = plain_config("evaluate", EvaluateConfig, arguments)
     with training_libraries():
+        from training.inference_checks import check_evaluate_inputs
+
+        check_evaluate_inputs(config)
         from training.evaluate import run
     print(run(config), end="")
 
@@ -162,6 +172,9 @@ def predict(arguments: list[str]) -> None:
 
     config = plain_config("predict", PredictConfig, arguments)
     with training_libraries():
+        from training.inference_checks import check_predict_inputs
+
+        check_predict_inputs(config)
         from training.predict import run
     exit_with(run(config))
 
@@ -235,12 +248,13 @@ def training_libraries() -> Iterator[None]:
 
 
 def quiet_libraries() -> None:
-    """Progress bars of single files are no news."""
+    """Switches off transformers' progress bars of single files. Imports nothing: best called before transformers is."""
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else it warns of our loader's processes
-    from transformers.utils import logging
+    if "transformers" in sys.modules:
+        from transformers.utils import logging
 
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def summary(config: PretrainConfig) -> str:
