@@ -134,6 +134,8 @@ def train(config: AlignTrainConfig) -> str:
     for path in paths.values():
         check_output("--model", path, config.overwrite)
     texts = {pair: TrainingText.of(pair, tokenized=config.tokenized) for pair in pairs}
+    if config.prior:
+        check_files(*path_of_each_pair("--prior", config.prior, pairs).values())
     files = expand_bitext(config.bitext, pairs)
     priors = load_priors(config.prior, texts) if config.prior else {}
     return "\n".join(
@@ -254,7 +256,7 @@ def apply(config: AlignApplyConfig) -> None:
         check_read_twice(config)
     if config.output != "-":
         check_output("--output", config.output, config.overwrite)
-    check_files(config.source, config.target, config.input)
+    check_files(config.model, config.source, config.target, config.input)
     model = AlignmentModel.load(config.model)
     text = text_to_align(config, pair, model.text)
     tokenizers = tokenizers_of(text)

@@ -11,20 +11,21 @@ from typing import Annotated, Any, NoReturn, TypeVar
 
 try:
     import tyro
-except ModuleNotFoundError:
+
+    from pipelines import align as word_alignment
+    from pipelines import fetch as downloads
+    from pipelines.inputs import anchor_mrc_inputs, clism_inputs
+    from pipelines.logs import log_for_people
+    from pipelines.recipes import ANCHOR_MRC_RECIPES, CLISM_RECIPES, AnchorMrcConfig, ClismConfig
+    from pipelines.steps.records import ConfigError, InputError
+    from pipelines.steps.triplets import TripletConfig
+except ModuleNotFoundError as error:
     from schemas.command_line import WRONG_USE, answer_version
     from schemas.command_line import fail as end
 
     answer_version("polyspan-data", sys.argv[1:])
-    end("polyspan-data", "libraries are not installed that it needs: pip install 'polyspan[pipelines]'", WRONG_USE)
+    end("polyspan-data", f"{error.name} is not installed: pip install 'polyspan[pipelines]'", WRONG_USE)
 
-from pipelines import align as word_alignment
-from pipelines import fetch as downloads
-from pipelines.inputs import anchor_mrc_inputs, clism_inputs
-from pipelines.logs import log_for_people
-from pipelines.recipes import ANCHOR_MRC_RECIPES, CLISM_RECIPES, AnchorMrcConfig, ClismConfig
-from pipelines.steps.records import ConfigError, InputError
-from pipelines.steps.triplets import TripletConfig
 from schemas import command_line
 from schemas.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, WRONG_USE, did_you_mean
 from schemas.counts import Counts, in_words
@@ -86,6 +87,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fail(str(error), WRONG_USE)
     except (InputError, DatasetError) as error:
         fail(str(error), FAILED)
+    except ModuleNotFoundError as error:
+        fail(f"{error.name} is not installed: pip install 'polyspan[pipelines]'", WRONG_USE)
     except BrokenPipeError:  # `polyspan-data … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 try:
     import tyro
-except ModuleNotFoundError:
+except ModuleNotFoundError as error:
     from schemas.command_line import WRONG_USE, answer_version
     from schemas.command_line import fail as end
 
     answer_version("polyspan-train", sys.argv[1:])
-    end("polyspan-train", "libraries are not installed that it needs: pip install 'polyspan[training]'", WRONG_USE)
+    end("polyspan-train", f"{error.name} is not installed: pip install 'polyspan[training]'", WRONG_USE)
 
 from schemas import command_line
 from schemas.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, WRONG_USE
@@ -155,7 +155,8 @@ def ended(finished: Finished) -> bool:
 
 def evaluate(arguments: list[str]) -> None:
     """Judge a model on a benchmark."""
-    from training.inference_config import EvaluateConfig
+    with training_libraries():
+        from training.inference_config import EvaluateConfig
 
     config = plain_config("evaluate", EvaluateConfig, arguments)
     with training_libraries():
@@ -168,7 +169,8 @@ def evaluate(arguments: list[str]) -> None:
 
 def predict(arguments: list[str]) -> None:
     """Ask a model."""
-    from training.inference_config import PredictConfig
+    with training_libraries():
+        from training.inference_config import PredictConfig
 
     config = plain_config("predict", PredictConfig, arguments)
     with training_libraries():
@@ -181,7 +183,8 @@ def predict(arguments: list[str]) -> None:
 
 def few_shot(arguments: list[str]) -> None:
     """Train on few examples, again and again."""
-    from training.few_shot import FewShotConfig, run
+    with training_libraries():
+        from training.few_shot import FewShotConfig, run
 
     needs = "--train FILE … --test FILE …"
     config = recipe_config("few-shot", needs, FewShotConfig, FINETUNE_RECIPES, FINETUNE_ABOUT, arguments)
@@ -191,21 +194,24 @@ def few_shot(arguments: list[str]) -> None:
 
 def report(arguments: list[str]) -> None:
     """Compare runs."""
-    from training.report import ReportConfig, run
+    with training_libraries():
+        from training.report import ReportConfig, run
 
     print(run(plain_config("report", ReportConfig, arguments)), end="")
 
 
 def score(arguments: list[str]) -> None:
     """Judge predictions."""
-    from training.score import ScoreConfig, run
+    with training_libraries():
+        from training.score import ScoreConfig, run
 
     print(run(plain_config("score", ScoreConfig, arguments)), end="")
 
 
 def convert(arguments: list[str]) -> None:
     """Store a benchmark's records as a dataset."""
-    from training.convert import ConvertConfig, run
+    with training_libraries():
+        from training.convert import ConvertConfig, run
 
     print(run(plain_config("convert", ConvertConfig, arguments)), end="")
 

@@ -350,6 +350,9 @@ def test_score_reads_what_apply_writes(folder: Path, tmp_path: Path, capsys: pyt
     assert capsys.readouterr().out.startswith("AER 0.0476  precision 0.9091  recall 1.0000  (20 sentences, 44 links")
 
 
+TRAIN_EN_HI = ["train", "--pair", "en-hi", "--model", "n"]
+
+
 @pytest.mark.parametrize(
     "arguments, code, message",
     [
@@ -364,10 +367,17 @@ def test_score_reads_what_apply_writes(folder: Path, tmp_path: Path, capsys: pyt
         (["train", "--pair", "en-vi", "--bitext", "no.tsv", "--model", "FOLDER/no/m"], 2, "mkdir -p FOLDER/no"),
         (["train", "--pair", "en-vi", "en-hi", "--bitext", "x.tsv", "--model", "m"], 2, "Put {pair} into the path"),
         (["train", "--pair", "en-vi", "--bitext", "x", "--model", "FOLDER/n", "--threads", "-1"], 2, "--threads -1"),
-        (["train", "--pair", "en-vi", "--bitext", "x", "--model", "n", "--prior", "no.m"], 1, "no.m: the aligner"),
-        (["train", "--pair", "en-hi", "--bitext", "x", "--model", "n", "--prior", "FOLDER/m.model"], 2, "on en-vi"),
+        (["train", "--pair", "en-vi", "--bitext", "x", "--model", "n", "--prior", "no.m"], 2, "no.m: no such file"),
+        ([*TRAIN_EN_HI, "--bitext", "x,y", "--prior", "FOLDER/m.model"], 2, "x: no such file"),
+        ([*TRAIN_EN_HI, "--bitext", "FOLDER/text.en,FOLDER/text.vi", "--prior", "FOLDER/m.model"], 2, "on en-vi"),
         (["apply"], 2, "No model"),
         (["apply", "--model", "FOLDER/m.model", "--threads", "-1"], 2, "--threads -1"),
+        (["apply", "--model", "no.m"], 2, "no.m: no such file"),
+        (
+            ["apply", "--model", "FOLDER/m.model", "--source", "FOLDER/text.en", "--target", "no.vi"],
+            2,
+            "no.vi: no such",
+        ),
         (["apply", "--model", "FOLDER/nameless.model"], 2, "--pair en-vi"),
         (["apply", "--model", "FOLDER/m.model", "--pair", "vi-en"], 2, "was trained on en-vi"),
         (["apply", "--model", "FOLDER/m.model", "--pair", "en-xx"], 2, "--pair en-xx"),
@@ -379,6 +389,7 @@ def test_score_reads_what_apply_writes(folder: Path, tmp_path: Path, capsys: pyt
             "--symmetrize posterior",
         ),
         (["score", "--gold", "FOLDER/text.en"], 2, "No file of links"),
+        (["score", "--gold", "FOLDER/text.en", "--links", "no.links"], 2, "no.links: no such file"),
         (["score", "--gold", "FOLDER/text.en", "--links", "FOLDER/text.vi"], 1, "text.vi:1: expected links"),
         (["score", "--", "--runner=x"], 2, "runs on this machine"),
     ],
