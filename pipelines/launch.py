@@ -9,7 +9,9 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +76,7 @@ def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], s
     build(pipeline)
     local_workers = options.view_as(DirectOptions).direct_running_mode == "multi_processing"
     quiet = worker_processes_write_to_a_file() if local_workers else contextlib.nullcontext()
-    with quiet, progress(progress_line):
+    with quiet, interpreter_quoted(), progress(progress_line):
         try:
             result = pipeline.run()
             result.wait_until_finish()
@@ -82,6 +84,20 @@ def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], s
             if expected := _expected_error(error):
                 raise expected from None
             raise
+
+
+@contextlib.contextmanager
+def interpreter_quoted() -> Iterator[None]:
+    """While the body runs, Beam starts worker processes by a path that a shell takes as one word.
+
+    It makes a line for a shell out of `sys.executable`, unquoted, and waits for ever for workers that did not start.
+    """
+    before = sys.executable
+    sys.executable = shlex.quote(before)
+    try:
+        yield
+    finally:
+        sys.executable = before
 
 
 def _expected_error(error: BaseException) -> ConfigError | InputError | None:
