@@ -65,7 +65,7 @@ COPIED := setup.py pyproject.toml constraints.txt MANIFEST.in LICENSE README.md 
 	schemas pipelines training tests benchmarks
 copy_to = if [ -d "$(1)" ]; then cp -R $(COPIED) "$(1)" && chmod -R u+w "$(1)"; fi
 # What has changed since in a checkout that cannot be written to.
-up_to_date = $(if $(WRITABLE),true,{ $(call copy_to,$(SOURCE)); } && { $(call copy_to,$(TRAINING_SOURCE)); })
+up_to_date = $(if $(WRITABLE),,{ $(call copy_to,$(SOURCE)); } && { $(call copy_to,$(TRAINING_SOURCE)); } && )
 
 $(INSTALLED): setup.py pyproject.toml constraints.txt
 	$(call make_environment,$(VENV),pipelines$(comma)dev,$(SOURCE))
@@ -86,7 +86,7 @@ endef
 QUESTIONS := training/sample/questions
 
 demo: $(INSTALLED) $(TRAINING_INSTALLED)
-	@$(up_to_date)
+	@$(up_to_date)true
 	"$(BIN)/polyspan-data" demo --output "$(DEMO)"
 	$(call trained,tiny-mpmr,"$(DEMO)/anchor-mrc/manifest.json",\
 		"$(TRAINING_BIN)/polyspan-train" pretrain tiny_mpmr --data "$(DEMO)/anchor-mrc" --output "$(DEMO)/tiny-mpmr" --overwrite)
@@ -101,7 +101,7 @@ demo: $(INSTALLED) $(TRAINING_INSTALLED)
 test: test-pipelines test-training
 
 # The environment's programs by a path that holds after `cd`.
-in_source = $(up_to_date) && bin="$$(cd "$(1)/bin" && pwd)" && cd "$(2)"
+in_source = $(up_to_date)bin="$$(cd "$(1)/bin" && pwd)" && cd "$(2)"
 
 test-pipelines: $(INSTALLED)
 	$(call in_source,$(VENV),$(SOURCE)) && "$$bin/python" -m pytest -q

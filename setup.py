@@ -84,7 +84,7 @@ setup(
     extras_require=EXTRAS,
     entry_points={
         "console_scripts": [
-            "polyspan-data = pipelines.cli:main",
+            "polyspan-data = pipelines.__main__:main",
             "polyspan-inspect = schemas.cli:main",
             "polyspan-train = training.cli:main",
         ]

@@ -34,11 +34,10 @@ from pipelines.arrow_sink import WriteDataset
 from pipelines.inputs import Inputs, anchor_mrc_inputs
 from pipelines.inputs import expand_specs as expand_specs
 from pipelines.job import Job
+from pipelines.job_output import Request, make_dataset
 from pipelines.launch import (
-    close_output,
     commit,
     launch,
-    open_output,
     polyspan_version,
     runner_options,
     sizes_and_times,
@@ -50,6 +49,7 @@ from pipelines.steps.tokenize import tokenizer_version
 from pipelines.steps.wiki_dump import DumpRange, SiteInfo, plan_ranges, read_siteinfo
 from pipelines.steps.wiki_site import Site, site_of, siteinfo_problem
 from pipelines.steps.wikiextractor import ExtractedFile
+from pipelines.work import WorkFolder
 from schemas.counts import AnchorCounts
 from schemas.manifest import Manifest
 
@@ -112,16 +112,29 @@ def _run(config: AnchorMrcConfig, inputs: dict[str, Inputs], runner_arguments: S
     decides = asdict(config)
     for name in ("range_bytes", "tolerate_damage", "output", "overwrite", "workers"):
         del decides[name]
-    identity = {"config": decides, "versions": versions, "commit": commit(), "inputs": sizes_and_times(paths)}
-    work = open_output(config.output, config.overwrite, identity | {"range_bytes": config.range_bytes})
-    job = Job(work, config.seed, config.rejects_per_reason, AnchorCounts)
+    # `range_bytes` decides what the work folder's chunks are, but no byte of the dataset.
+    identity = {
+        "config": decides,
+        "versions": versions,
+        "commit": commit(),
+        "inputs": sizes_and_times(paths),
+        "range_bytes": config.range_bytes,
+    }
     manifest = Manifest.planned(f"{schemas.anchor_mrc.NAME}/{schemas.anchor_mrc.VERSION}", decides, versions, commit())
-    launch(
-        lambda pipeline: build(pipeline, config, paths, chunks, sites, manifest, job),
-        lambda: progress_line(job, len(chunks)),
-        options,
-    )
-    return close_output(config.output)
+
+    def run_job(folder: str, work: WorkFolder) -> None:
+        into, job = replace(config, output=folder), Job(work, config.seed, config.rejects_per_reason, AnchorCounts)
+        launch(
+            lambda pipeline: build(pipeline, into, paths, chunks, sites, manifest, job),
+            lambda: progress_line(job, len(chunks)),
+            options,
+        )
+
+    read = {
+        "--dump": tuple(path for files in inputs.values() for path in files.dumps),
+        "--extracted": tuple(path for files in inputs.values() for path in files.extracted),
+    }
+    return make_dataset(Request(config.output, config.overwrite, manifest, read, paths, identity), run_job)
 
 
 def site_of_dumps(lang: str, paths: Sequence[str], any_siteinfo: bool) -> Site:

@@ -29,6 +29,8 @@ except ModuleNotFoundError as error:
 from schemas import command_line
 from schemas.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, WRONG_USE, did_you_mean
 from schemas.counts import Counts, in_words
+from schemas.errors import OutputError, RunnerError, os_error_in_words
+from schemas.interrupts import ended_by_signals
 from schemas.manifest import DatasetError, Manifest
 
 USAGE = """usage: polyspan-data COMMAND [ARGUMENT ...] [-- RUNNER-ARGUMENT ...]
@@ -68,6 +70,9 @@ commands:
 """
 FETCH_USAGE += EXIT_CODES
 
+STOPPED = "Repeat the command to go on from what is finished."
+STOPPED_ALIGNING = "Nothing is kept of an unfinished file."
+
 Command = Callable[[list[str], list[str]], None]
 Config = TypeVar("Config", ClismConfig, AnchorMrcConfig)
 T = TypeVar("T")
@@ -82,17 +87,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command, ours = pick_command(ours, commands, USAGE)
     log_for_people()
     try:
-        command(ours, runner)
+        with ended_by_signals("polyspan-data", STOPPED_ALIGNING if command is align else STOPPED):
+            command(ours, runner)
     except ConfigError as error:
         fail(str(error), WRONG_USE)
-    except (InputError, DatasetError) as error:
+    except (InputError, OutputError, RunnerError, DatasetError) as error:
         fail(str(error), FAILED)
     except ModuleNotFoundError as error:
         fail(f"{error.name} is not installed: pip install 'polyspan[pipelines]'", WRONG_USE)
     except BrokenPipeError:  # `polyspan-data … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if words := os_error_in_words(error):
+            fail(words, FAILED)
+        raise
     except KeyboardInterrupt:
-        fail("Stopped. Repeat the command to go on from what is finished.", INTERRUPTED)
+        fail(f"Stopped. {STOPPED}", INTERRUPTED)
 
 
 def pick_command(arguments: list[str], commands: Mapping[str, Command], usage: str) -> tuple[Command, list[str]]:
@@ -174,7 +184,10 @@ def demo(arguments: list[str], runner: list[str]) -> None:
     """Make CLISM examples and anchor-MRC triplets from samples that come with the package, and show some."""
 
     def options(
-        output: Annotated[str, tyro.conf.arg(help="The folder for the two datasets; they are replaced.")],
+        output: Annotated[
+            str,
+            tyro.conf.arg(help="The folder for the two datasets; those of another demo are replaced."),
+        ],
         count: Annotated[int, tyro.conf.arg(help="How many examples of each language to show.")] = 3,
     ) -> tuple[str, int]:
         return output, count
@@ -227,12 +240,7 @@ def align(arguments: list[str], runner: list[str]) -> None:
     )
     if runner:
         raise ConfigError(f"polyspan-data align runs on this machine: nothing takes {runner[0]!r} after `--`.")
-    try:
-        command(arguments, runner)
-    except BrokenPipeError:  # `polyspan-data … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        fail("Stopped. Nothing is kept of an unfinished file.", INTERRUPTED)
+    command(arguments, runner)
 
 
 def align_train(arguments: list[str], _: list[str]) -> None:
@@ -260,7 +268,7 @@ def summary(manifest: Manifest, output: str) -> str:
         lines += [f"{pair}:", *ledger_lines(counts), ""]
     rows, size = manifest.totals.examples, sum(shard.bytes for shard in manifest.shards)
     lines.append(
-        f"Wrote {rows:,} examples to {output}/data ({len(manifest.shards)} Arrow shard"
+        f"{output}/data holds {rows:,} examples ({len(manifest.shards)} Arrow shard"
         f"{'s' if len(manifest.shards) > 1 else ''}, {size / 1e6:.1f} MB)."
     )
     if not rows:

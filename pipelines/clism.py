@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import metadata
 
 import apache_beam as beam
@@ -16,12 +16,11 @@ from pipelines.aligner.text import TrainingText, check_text
 from pipelines.arrow_sink import WriteDataset
 from pipelines.inputs import clism_inputs
 from pipelines.job import Job
+from pipelines.job_output import Request, make_dataset
 from pipelines.launch import (
     chunk_progress,
-    close_output,
     commit,
     launch,
-    open_output,
     polyspan_version,
     runner_options,
     sizes_and_times,
@@ -41,6 +40,7 @@ from pipelines.transforms import (
     TokenizeAndTag,
     TrainAligners,
 )
+from pipelines.work import WorkFolder
 from schemas.counts import PairCounts
 from schemas.manifest import Manifest
 
@@ -90,18 +90,21 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     decides = asdict(config)
     for name in ("output", "overwrite", "workers"):
         del decides[name]
-    paths = list(dict.fromkeys(path for file in files for path in (file.source_path, file.target_path)))
+    paths = tuple(dict.fromkeys(path for file in files for path in (file.source_path, file.target_path)))
     identity = {"config": decides, "versions": versions, "commit": commit(), "inputs": sizes_and_times(paths)}
-    work = open_output(config.output, config.overwrite, identity)
-    job = Job(work, config.seed, config.rejects_per_reason, PairCounts)
     manifest = Manifest.planned(f"{schemas.clism.NAME}/{schemas.clism.VERSION}", decides, versions, commit())
     model_paths = {pair: path for pair, (path, _) in given_models.items()}
-    launch(
-        lambda pipeline: build(pipeline, config, files, model_paths, manifest, job),
-        lambda: chunk_progress(work, STAGES),
-        options,
-    )
-    return close_output(config.output)
+
+    def run_job(folder: str, work: WorkFolder) -> None:
+        into, job = replace(config, output=folder), Job(work, config.seed, config.rejects_per_reason, PairCounts)
+        launch(
+            lambda pipeline: build(pipeline, into, files, model_paths, manifest, job),
+            lambda: chunk_progress(work, STAGES),
+            options,
+        )
+
+    inputs = {"--bitext": paths, "--aligner.model": tuple(model_paths.values())}
+    return make_dataset(Request(config.output, config.overwrite, manifest, inputs, paths, identity), run_job)
 
 
 def given_aligners(model: str, pairs: list[LanguagePair]) -> dict[str, tuple[str, AlignmentModel]]:

@@ -1,89 +1,68 @@
-"""Starting a job: its output folder, Beam's options, progress while it runs, and errors that people can read."""
+"""Starting a job: Beam's options, progress while it runs, and errors that people can read."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
 import difflib
-import hashlib
-import json
 import logging
 import re
 import shlex
+import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 
-from pipelines.logs import progress, worker_processes_write_to_a_file
+from pipelines.logs import progress, worker_output_kept
 from pipelines.steps.records import ConfigError, InputError
-from pipelines.work import WorkFolder, delete_tree, open_file, replace_file
-from schemas.manifest import FILE_NAME, Manifest
+from pipelines.work import WorkFolder
+from schemas.errors import OutputError, RunnerError
+from schemas.interrupts import kill_descendants
 from schemas.provenance import commit as commit
 from schemas.provenance import polyspan_version as polyspan_version
 
-WORK = "work"
+SERVER_TIMEOUT_S = 10.0
 IN_PROCESS_RUNNER = "FnApiRunner"  # Beam's own choice may fetch a runner from the web
 
 logger = logging.getLogger(__name__)
 
 
-def open_output(output: str, overwrite: bool, identity: Mapping[str, Any]) -> WorkFolder:
-    """The work folder inside `output`: the one of a job that was stopped, if it was the same job, or a new one.
-
-    `identity` is everything that decides what the job writes.
-    """
-    if not output:
-        raise ConfigError("No output folder. Name one: --output FOLDER")
-    manifest = FileSystems.join(output, FILE_NAME)
-    if FileSystems.exists(manifest):
-        if not overwrite:
-            raise ConfigError(
-                f"{output} already holds a dataset. Name another --output, or replace it with: --overwrite"
-            )
-        FileSystems.delete([manifest])
-    elif "://" not in output and Path(output).is_file():
-        raise ConfigError(f"{output} is a file, but --output names a folder.")
-    for leftover in ("data", "rejects"):
-        delete_tree(FileSystems.join(output, leftover))
-    fingerprint = hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:16]
-    work = WorkFolder(FileSystems.join(output, WORK, fingerprint))
-    marker = FileSystems.join(work.path, "job.json")
-    if FileSystems.exists(marker):
-        logger.info("Going on with a job that was stopped; what it finished is kept in %s", work.path)
-    else:
-        delete_tree(FileSystems.join(output, WORK))
-        with replace_file(marker) as stream:
-            stream.write(json.dumps(identity, indent=2, sort_keys=True).encode())
-    return work
-
-
-def close_output(output: str) -> Manifest:
-    """The finished dataset's manifest; what only the running job needed is deleted."""
-    with open_file(FileSystems.join(output, FILE_NAME)) as stream:
-        manifest = Manifest.from_json(stream.read().decode())
-    delete_tree(FileSystems.join(output, WORK))
-    return manifest
-
-
 def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], str], options: PipelineOptions) -> None:
-    """Runs the graph to its end, and says meanwhile on stderr how far it is."""
-    pipeline = beam.Pipeline(options=options)
+    """Runs the graph to its end, and says meanwhile on stderr how far it is.
+
+    Raises `ConfigError` if the runner refuses the job or cannot be reached, the errors that workers raise on purpose,
+    and `RunnerError` if a worker process dies or a runner outside this process fails.
+    """
+    runner = options.view_as(StandardOptions).runner
+    in_process = runner == IN_PROCESS_RUNNER
+    with contextlib.nullcontext() if in_process else _start_errors_in_words(runner):
+        check_servers(options)
+        pipeline = beam.Pipeline(options=options)
     build(pipeline)
     local_workers = options.view_as(DirectOptions).direct_running_mode == "multi_processing"
-    quiet = worker_processes_write_to_a_file() if local_workers else contextlib.nullcontext()
+    quiet = worker_output_kept() if local_workers else contextlib.nullcontext()
     with quiet, interpreter_quoted(), progress(progress_line):
         try:
-            result = pipeline.run()
+            with contextlib.nullcontext() if in_process else _start_errors_in_words(runner):
+                result = pipeline.run()
             result.wait_until_finish()
         except Exception as error:
+            kill_descendants()  # other workers must not write any more
             if expected := _expected_error(error):
                 raise expected from None
-            raise
+            if re.search(r"Channel closed|Socket closed|Worker subprocess exited|Connection reset", str(error)):
+                raise RunnerError(
+                    "A worker process died; often the system ends one because memory is full. Repeat the command to go "
+                    "on from what is finished, with fewer --workers"
+                ) from None
+            if in_process:
+                raise
+            raise RunnerError(
+                f"The job failed on {runner}: {_last_line(error)}. {runner}'s own log says more."
+            ) from error
 
 
 @contextlib.contextmanager
@@ -100,9 +79,46 @@ def interpreter_quoted() -> Iterator[None]:
         sys.executable = before
 
 
-def _expected_error(error: BaseException) -> ConfigError | InputError | None:
+@contextlib.contextmanager
+def _start_errors_in_words(runner: str) -> Iterator[None]:
+    """What a runner says when it cannot take the job, without the traceback."""
+    try:
+        yield
+    except (ConfigError, InputError):
+        raise
+    except Exception as error:
+        if expected := _expected_error(error):
+            raise expected from None
+        text = " ".join(str(error).split()).rstrip(".")
+        raise ConfigError(
+            f"{runner} cannot run the job: {text[:500] or type(error).__name__}. Change the options after `--`, or "
+            "leave them out to run on this machine"
+        ) from None
+
+
+def _last_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[-1].strip()[:500]
+
+
+def check_servers(options: PipelineOptions) -> None:
+    """Raises `ConfigError` if nothing answers at the address of a cluster that the options name: Beam waits forever."""
+    found = options.get_all_options()
+    for option in ("job_endpoint", "artifact_endpoint", "flink_master", "spark_master_url", "environment_config"):
+        address = re.fullmatch(r"(?:(?:https?|spark)://)?([\w.-]+):(\d{1,5})/?", str(found.get(option) or ""))
+        if not address or (option == "environment_config" and found.get("environment_type") != "EXTERNAL"):
+            continue
+        try:
+            socket.create_connection((address[1], int(address[2])), timeout=SERVER_TIMEOUT_S).close()
+        except (OSError, OverflowError) as error:
+            raise ConfigError(
+                f"--{option}={found[option]}: nothing answers there ({error}). Start the server, or correct the address"
+            ) from None
+
+
+def _expected_error(error: BaseException) -> ConfigError | InputError | OutputError | None:
     """The error that a worker raised on purpose, out of the traceback that a runner made of it."""
-    for kind in (ConfigError, InputError):
+    for kind in (ConfigError, InputError, OutputError):
         text = f".{kind.__name__}: {error}" if isinstance(error, kind) else str(error)
         if found := re.search(rf"\.{kind.__name__}: (.*?)(?= \[while running|\n\s*\n|\Z)", text, re.DOTALL):
             return kind(found.group(1).strip())
@@ -121,7 +137,10 @@ def runner_options(arguments: Sequence[str], workers: int) -> PipelineOptions:
         close = difflib.get_close_matches(unknown[0].split("=")[0], options, n=1)
         hint = f" Did you mean {close[0]}?" if close else ""
         raise ConfigError(f"No runner option of Beam takes {unknown[0]!r} (after `--`).{hint}")
+    if workers < 0:
+        raise ConfigError(f"--workers {workers}: expected 1 or more, or 0 for as many as there are cores.")
     arguments = list(arguments)
+    _check_runner(arguments)
     if not any(argument.startswith("--runner") for argument in arguments):
         arguments.append(f"--runner={IN_PROCESS_RUNNER}")
         if workers != 1:
@@ -131,6 +150,26 @@ def runner_options(arguments: Sequence[str], workers: int) -> PipelineOptions:
     elif workers != 1:
         raise ConfigError("--workers is for local runs: give the runner's own option for its workers after `--`.")
     return PipelineOptions(arguments)
+
+
+def _check_runner(arguments: Sequence[str]) -> None:
+    """Raises `ConfigError` for a runner that Beam does not have, or a mode of it that loses records."""
+    options = PipelineOptions(list(arguments))
+    if options.view_as(DirectOptions).direct_running_mode == "multi_threading":
+        raise ConfigError(
+            "--direct_running_mode=multi_threading loses records in Beam 2.77 (a GroupByKey drops values). "
+            "Use several processes instead: --workers 4"
+        )
+    runner = options.view_as(StandardOptions).runner
+    known = StandardOptions.KNOWN_RUNNER_NAMES
+    if runner and "." not in runner and runner.lower().removesuffix("runner") not in _short_names(known):
+        close = difflib.get_close_matches(runner, known, n=1)
+        hint = f" Did you mean {close[0]}?" if close else f" Beam has: {', '.join(known)}."
+        raise ConfigError(f"--runner={runner}: there is no such runner.{hint}")
+
+
+def _short_names(runners: Sequence[str]) -> set[str]:
+    return {name.lower().removesuffix("runner") for name in runners}
 
 
 def chunk_progress(work: WorkFolder, stages: Mapping[str, str]) -> str:

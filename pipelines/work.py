@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -20,6 +20,7 @@ from apache_beam.io.filesystem import CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from pipelines.steps.paths import is_remote
+from schemas.errors import OutputError, os_error_in_words
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,10 @@ class WorkFolder:
         paths = (file.path for file in FileSystems.match([self.file(stage, "*.json")])[0].metadata_list)
         return sorted(FileSystems.split(path)[1].removesuffix(".json") for path in paths)
 
+    def has_finished_any(self) -> bool:
+        """Whether any step is done."""
+        return bool(FileSystems.match([self.file("*", "*.json")], limits=[1])[0].metadata_list)
+
 
 def _one_batch(table: pa.Table) -> pa.RecordBatch:
     columns = [column.combine_chunks() for column in table.columns]
@@ -99,17 +104,13 @@ def replace_file(path: str) -> Iterator[BinaryIO]:
     """
     folder, name = FileSystems.split(path)
     temporary = FileSystems.join(folder, f".{name}.{uuid.uuid4().hex}.partial")
-    with FileSystems.create(temporary, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
-        yield stream
-    FileSystems.rename([temporary], [path])
-
-
-def delete_tree(path: str) -> None:
-    """Deletes a folder and all that is in it, if it is there."""
-    if FileSystems.exists(path):
-        FileSystems.delete([path])
-        return
-    # An object store knows no folders, only names that begin alike.
-    names = FileSystems.match([FileSystems.join(path, "**")])[0].metadata_list if "://" in path else []
-    if names:
-        FileSystems.delete([file.path for file in names])
+    try:
+        with FileSystems.create(temporary, compression_type=CompressionTypes.UNCOMPRESSED) as stream:
+            yield stream
+        FileSystems.rename([temporary], [path])
+    except Exception as error:
+        with suppress(Exception):
+            FileSystems.delete([temporary])
+        if isinstance(error, OSError) and (words := os_error_in_words(OSError(error.errno, "", path))):
+            raise OutputError(f"{words}: it goes on from what is finished") from None
+        raise

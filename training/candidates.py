@@ -2,8 +2,8 @@
 Hard-Learning Algorithm), as a dataset of schema candidates/1.
 
 Its manifest names the baseline, by the fingerprint of its weights, and the records, and counts how many have a true
-answer among the first 1, 3, 5, 10 and 20 (two-stage, table 2). Spans are code points, so any tokenizer's model can be
-trained on them.
+answer among the first 1, 3, 5 and 10 (two-stage, table 2), and 20, the size of Z. Spans are code points, so any
+tokenizer's model can be trained on them.
 """
 
 from __future__ import annotations

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
+from schemas.errors import ConfigError, InputError
 
-class ConfigError(ValueError):
-    """A configuration that cannot work. Raised before training starts; the message names the next command."""
-
-
-class InputError(ValueError):
-    """A file that cannot be read as it is. The message says what was expected, what was found and where."""
+__all__ = ["ConfigError", "InputError", "TrainingError"]
 
 
 class TrainingError(RuntimeError):

@@ -96,11 +96,11 @@ def batches_of(
     """This rank's batches, in the plan's order. Raises `ConfigError` if the recipe's texts do not fit the encoder."""
     recipe, limits = config.recipe, limits_of(config.recipe)
     texts = (limits.source, limits.target) if is_clism(recipe) else (limits.query, limits.context)
-    longest = len(encoder.pair([0] * texts[0], [0] * texts[1])[0])
+    longest = min(limits.total, len(encoder.pair([0] * texts[0], [0] * texts[1])[0]))
     if longest > max_tokens:
         raise ConfigError(
-            f"texts of {texts[0]} and {texts[1]} tokens make {longest} with special tokens, but {recipe.model} has "
-            f"positions for {max_tokens}. Lower --max-{'target' if is_clism(recipe) else 'context'}-tokens"
+            f"texts of {texts[0]} and {texts[1]} tokens make sequences of up to {longest} with special tokens, but "
+            f"{recipe.model} has positions for {max_tokens}. Expected at most --max-tokens {max_tokens}"
         )
     rates = measure_bytes_per_token(rows, lambda text: len(encoder.encode(text).ids))
     mix = Mix(recipe.mix_exponent, config.weights)
@@ -132,8 +132,8 @@ def is_clism(recipe: Recipe) -> bool:
 def limits_of(recipe: Recipe) -> Limits:
     of = recipe.objective
     if isinstance(of, ClismObjective):
-        return Limits(source=of.max_source_tokens, target=of.max_target_tokens)
-    return Limits(query=of.max_query_tokens, context=of.max_context_tokens)
+        return Limits(source=of.max_source_tokens, target=of.max_target_tokens, total=of.max_tokens)
+    return Limits(query=of.max_query_tokens, context=of.max_context_tokens or of.max_tokens, total=of.max_tokens)
 
 
 def run_of(config: PretrainConfig, weights: str, tokenizer: str) -> dict[str, Any]:

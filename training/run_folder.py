@@ -23,7 +23,7 @@ from schemas import manifest
 from schemas.provenance import commit as commit
 from training import whole
 from training.errors import ConfigError
-from training.recipes import ClismObjective, PretrainConfig
+from training.recipes import ClismObjective, PretrainConfig, WaeObjective
 
 FORMAT_VERSION = 1
 FILE_NAME = "run.json"
@@ -56,11 +56,32 @@ def check_config(config: PretrainConfig) -> str:
             f"{recipe.warmup_steps} warm-up steps do not fit into {recipe.steps} steps. Lower --warmup-steps"
         )
     check_numbers(config, {"checkpoint_every": 1, "keep_checkpoints": 1})
+    check_lengths(recipe.objective)
     if isinstance(recipe.objective, ClismObjective) and not any(
         (recipe.objective.clism_weight, recipe.objective.cacr_weight, recipe.objective.mlm_weight)
     ):
         raise ConfigError("all weights of the losses are 0: there is nothing to learn")
     return expected
+
+
+def check_lengths(objective: ClismObjective | WaeObjective) -> None:
+    """Raises `ConfigError` if the texts of an example do not fit into the objective's `max_tokens`."""
+    if isinstance(objective, ClismObjective):
+        least = {"max_tokens": 16, "max_source_tokens": 1, "max_target_tokens": 1}
+    else:
+        least = {"max_tokens": 16, "max_query_tokens": 1, "max_context_tokens": 0}
+    check_numbers(objective, least)
+    for name in least:
+        if getattr(objective, name) > objective.max_tokens:
+            raise ConfigError(
+                f"--{name.replace('_', '-')}: expected at most the {objective.max_tokens} tokens of --max-tokens, the "
+                f"limit of a whole sequence, found {getattr(objective, name)}. Lower it or raise --max-tokens"
+            )
+    if isinstance(objective, WaeObjective) and objective.max_tokens < objective.max_query_tokens + 16:
+        raise ConfigError(
+            f"queries of {objective.max_query_tokens} tokens leave no room for a context in {objective.max_tokens}. "
+            "Lower --max-query-tokens or raise --max-tokens"
+        )
 
 
 def check_output(folder: str) -> None:

@@ -6,16 +6,11 @@ import hashlib
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from schemas.errors import ConfigError, InputError
 from schemas.languages import language
 from schemas.spans import CharSpan
 
-
-class ConfigError(ValueError):
-    """A configuration that cannot work. Raised before any worker starts; the message names the next command."""
-
-
-class InputError(ValueError):
-    """An input file that cannot be read as it is. The message says what was expected, what was found and where."""
+__all__ = ["ConfigError", "InputError"]  # part of what every step imports from here
 
 
 class LanguagePair(NamedTuple):

@@ -26,6 +26,7 @@ from pipelines.steps.records import ConfigError, InputError, LanguagePair
 from schemas import manifest as manifests
 from schemas.clism import problems
 from schemas.shards import read_examples
+from schemas.verification import find_problems
 
 SAMPLE = str(package_files("pipelines") / "sample" / "sample.tsv")
 
@@ -116,13 +117,37 @@ def test_a_killed_job_leaves_no_dataset_and_goes_on_to_the_same_bytes(dataset, t
     assert digests(output) == digests(dataset)
 
 
-def test_other_arguments_do_not_go_on_with_a_stopped_job(tmp_path):
-    output = tmp_path / "out"
-    stale = output / "work" / "0123456789abcdef" / "read"
-    stale.mkdir(parents=True)
-    (stale / "00000-0000000.json").write_text("{}")
-    run(config(output))
-    assert not (output / "work").exists() and manifests.load(output).problems() == []
+def stopped_job(output: Path, **changes) -> Path:
+    """A job that was killed in `output` after its first steps; returns its work folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipelines.arrow_sink.write_manifest", killed)
+        with pytest.raises(RuntimeError, match="killed"):
+            run(config(output, **changes))
+    (work,) = output.glob("work/*")
+    return work
+
+
+def killed(*_):
+    raise RuntimeError("killed")
+
+
+def test_other_arguments_do_not_go_on_with_a_stopped_job_nor_delete_it_unasked(tmp_path):
+    work = stopped_job(tmp_path / "out")
+    before = digests(tmp_path / "out")
+    with pytest.raises(ConfigError, match=r"config\.seed: 0 before, 7 now.*--overwrite"):
+        run(config(tmp_path / "out", seed=7))
+    assert digests(tmp_path / "out") == before
+    run(config(tmp_path / "out", seed=7, overwrite=True))
+    assert not work.exists() and manifests.load(tmp_path / "out").config["seed"] == 7
+
+
+def test_files_in_a_folder_called_work_are_not_taken_for_a_stopped_job(tmp_path):
+    mine = tmp_path / "out" / "work" / "0123456789abcdef" / "read" / "00000-0000000.json"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("{}")
+    with pytest.raises(ConfigError, match=r"work/0123456789abcdef/read/00000-0000000\.json"):
+        run(config(tmp_path / "out"))
+    assert mine.read_text() == "{}"
 
 
 def test_formats_agree(dataset, tmp_path):
@@ -234,8 +259,8 @@ def test_arguments_that_cannot_work_end_with_code_2_and_a_hint(arguments, expect
 
 def test_a_dataset_is_never_overwritten_unasked(dataset, tmp_path):
     before = digests(dataset)
-    with pytest.raises(ConfigError, match="--overwrite"):
-        run(config(dataset, chunk_pairs=50, rows_per_shard=100))
+    with pytest.raises(ConfigError, match=r"config\.rows_per_shard: 100 before, 99 now.*--overwrite"):
+        run(config(dataset, chunk_pairs=50, rows_per_shard=99))
     assert digests(dataset) == before
 
 
@@ -324,6 +349,159 @@ def test_a_file_system_that_beam_knows_serves_for_input_and_output(dataset, tmp_
     assert {name: there[name] for name in there if name.startswith("data/")} == {
         name: here[name] for name in here if name.startswith("data/")
     }
+
+
+def test_a_dataset_on_another_file_system_is_replaced_when_the_new_one_is_complete(tmp_path, monkeypatch):
+    monkeypatch.setattr(SchemeFileSystem, "root", tmp_path)
+    remote = replace(config(tmp_path), output="elsewhere://out")
+    run(remote)
+    before = digests(tmp_path / "out")
+    with pytest.raises(ConfigError, match=r"config\.seed: 0 before, 1 now"):
+        run(replace(remote, seed=1))
+    with monkeypatch.context() as patch:
+        patch.setattr("pipelines.arrow_sink.write_manifest", killed)
+        with pytest.raises(RuntimeError):
+            run(replace(remote, seed=1, overwrite=True))
+    assert digests(tmp_path / "out") == before
+    with monkeypatch.context() as patch:  # killed when all but the manifest had been moved
+        rename = SchemeFileSystem.rename
+
+        def rename_all_but_the_manifest(system, sources, destinations):
+            if sources == ["elsewhere://.out.new/manifest.json"]:
+                raise RuntimeError("killed")
+            return rename(system, sources, destinations)
+
+        patch.setattr(SchemeFileSystem, "rename", rename_all_but_the_manifest)
+        with pytest.raises(RuntimeError):
+            run(replace(remote, seed=1, overwrite=True))
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    run(replace(remote, seed=1, overwrite=True))
+    assert manifests.load(tmp_path / "out").config["seed"] == 1 and list(find_problems(tmp_path / "out")) == []
+    assert not any((tmp_path / ".out.new").rglob("*.*"))
+
+
+def test_files_of_others_on_another_file_system_are_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(SchemeFileSystem, "root", tmp_path)
+    (tmp_path / "out" / "data").mkdir(parents=True)
+    (tmp_path / "out" / "data" / "mine.txt").write_text("mine")
+    with pytest.raises(ConfigError, match=r"did not write, such as data/mine\.txt"):
+        run(replace(config(tmp_path), output="elsewhere://out", overwrite=True))
+    assert (tmp_path / "out" / "data" / "mine.txt").read_text() == "mine"
+
+
+# --- stops ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_signal_ends_a_job_with_one_line_and_no_process_left(tmp_path, number, code, workers):
+    output = tmp_path / "out"
+    command = [sys.executable, "-m", "pipelines", "clism", "--bitext", SAMPLE, "--pair", "en-vi", "--chunk-pairs", "1"]
+    command += ["--output", str(output), "--workers", str(workers)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        deadline = time.monotonic() + 60
+        while not list(output.glob("work/*/tokenized/*.json")):
+            assert job.poll() is None and time.monotonic() < deadline, "the job ended before it could be stopped"
+            time.sleep(0.01)
+        started = descendants(job.pid)
+        os.kill(job.pid, number)
+        _, said = job.communicate(timeout=20)
+    assert job.returncode == code and "Traceback" not in said
+    assert said.splitlines()[-1] == "polyspan-data: Stopped. Repeat the command to go on from what is finished."
+    assert len(started) >= (workers if workers > 1 else 0)
+    time.sleep(0.2)
+    assert [found for found in map(command_of, started) if found] == []
+    assert not (output / ".polyspan-lock").exists()
+
+
+def test_a_worker_that_dies_ends_the_job_in_one_sentence(tmp_path):
+    output = tmp_path / "out"
+    command = [sys.executable, "-m", "pipelines", "clism", "--bitext", SAMPLE, "--pair", "en-vi", "--chunk-pairs", "1"]
+    command += ["--output", str(output), "--workers", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        deadline = time.monotonic() + 60
+        while not list(output.glob("work/*/tokenized/*.json")):
+            assert job.poll() is None and time.monotonic() < deadline, "the job ended before its worker could be killed"
+            time.sleep(0.01)
+        os.kill(descendants(job.pid)[-1], signal.SIGKILL)
+        _, said = job.communicate(timeout=60)
+    assert job.returncode == 1 and "Traceback" not in said
+    assert "A worker process died" in said.splitlines()[-1]
+
+
+def command_of(pid: int) -> str:
+    """Empty for a process that has ended, or that nobody has waited for yet."""
+    path = Path(f"/proc/{pid}/cmdline")
+    return path.read_text() if path.exists() else ""
+
+
+def descendants(pid: int) -> list[int]:
+    found: list[int] = []
+    for child in Path(f"/proc/{pid}/task").glob("*/children"):
+        for each in map(int, child.read_text().split()):
+            found += [each, *descendants(each)]
+    return found
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.3, 0.6])
+def test_ctrl_c_while_a_command_starts_gives_no_traceback(tmp_path, seconds):
+    command = [sys.executable, "-m", "pipelines", "clism", "--bitext", SAMPLE, "--pair", "en-vi", "--output", "out"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as job:
+        time.sleep(seconds)
+        os.kill(job.pid, signal.SIGINT)
+        _, said = job.communicate(timeout=20)
+    if "site" not in said:  # Python itself had not started yet
+        assert job.returncode == 130 and "Traceback" not in said
+        assert "Stopped" in said
+
+
+@pytest.mark.parametrize(
+    "runner, expected",
+    [
+        (["--runner=FlinkRuner"], "Did you mean FlinkRunner?"),
+        (["--runner=DataflowRunner"], "DataflowRunner cannot run the job: "),
+        (
+            ["--runner=PortableRunner", "--job_endpoint=localhost:1"],
+            "--job_endpoint=localhost:1: nothing answers there",
+        ),
+        (["--runner=FlinkRunner", "--flink_master=localhost:1"], "--flink_master=localhost:1: nothing answers there"),
+        (["--direct_running_mode=multi_threading"], "loses records"),
+    ],
+)
+def test_what_a_runner_cannot_do_is_told_in_words_and_leaves_no_folder(tmp_path, runner, expected, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["clism", "--bitext", SAMPLE, "--pair", "en-vi", "--output", str(tmp_path / "out"), "--", *runner])
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2 and expected in said and "Traceback" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        (["--output", "gs://bucket/out"], "pip install 'apache-beam[gcp]'"),
+        (["--output", "out", "--workers", "-3"], "--workers -3: expected 1 or more"),
+    ],
+)
+def test_what_this_machine_cannot_do_is_told_in_words(tmp_path, arguments, expected, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["clism", "--bitext", SAMPLE, "--pair", "en-vi", *arguments])
+    assert stopped.value.code == 2 and expected in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_full_disk_ends_a_job_in_one_sentence_and_it_goes_on_later(dataset, tmp_path, workers):
+    command = [sys.executable, "-m", "pipelines", "clism", "--bitext", SAMPLE, "--pair", "en-vi", "--workers", workers]
+    command += ["--chunk-pairs", "50", "--rows-per-shard", "100", "--output", str(tmp_path / "out")]
+    limited = ["bash", "-c", 'ulimit -f 24; exec "$@"', "-", *command]  # no file over 24 KiB: what a full disk is like
+    failed = subprocess.run(limited, capture_output=True, text=True)
+    assert failed.returncode == 1 and "Traceback" not in failed.stderr
+    assert re.search(r"^polyspan-data: .*File too large\. ", failed.stderr.splitlines()[-1]), failed.stderr
+    assert len(failed.stderr.splitlines()) < 20
+    assert subprocess.run(command, capture_output=True).returncode == 0
+    assert digests(tmp_path / "out") == digests(dataset)
 
 
 def test_the_demo_shows_examples_and_where_the_shards_lie(tmp_path, capsys):

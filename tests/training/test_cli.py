@@ -124,11 +124,29 @@ def test_a_model_that_is_not_there_is_named(
 def test_texts_longer_than_the_model_has_positions_for_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ("--data", CLISM, "--output", str(tmp_path), "--max-target-tokens", "400", *FAST)
+    lengths = ("--max-target-tokens", "400", "--max-tokens", "600")
+    arguments = ("--data", CLISM, "--output", str(tmp_path), *lengths, *FAST)
     code, _, err = run("pretrain", "tiny_clism", *arguments, capsys=capsys)
-    assert (
-        code == 2 and "make 532 with special tokens, but tiny has positions for 512. Lower --max-target-tokens" in err
-    )
+    assert code == 2 and "of 128 and 400 tokens make sequences of up to 532 with special tokens, but tiny has" in err
+    assert "positions for 512. Expected at most --max-tokens 512" in err
+
+
+@pytest.mark.parametrize(
+    "recipe, data, lengths, expected",
+    [
+        ("tiny_clism", CLISM, "--max-target-tokens 257", "--max-target-tokens: expected at most the 256 tokens of"),
+        ("tiny_clism", CLISM, "--max-source-tokens 0", "--max-source-tokens: expected 1 or more, found 0"),
+        ("tiny_mpmr", ANCHOR_MRC, "--max-context-tokens 600", "found 600. Lower it or raise --max-tokens"),
+        ("tiny_mpmr", ANCHOR_MRC, "--max-query-tokens 500", "queries of 500 tokens leave no room for a context in 512"),
+        ("tiny_mpmr", ANCHOR_MRC, "--max-tokens 8", "--max-tokens: expected 16 or more, found 8"),
+    ],
+)
+def test_texts_that_do_not_fit_into_a_sequence_are_refused(
+    recipe: str, data: str, lengths: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = str(tmp_path / "run")
+    code, _, err = run("pretrain", recipe, "--data", data, "--output", output, *lengths.split(), capsys=capsys)
+    assert code == 2 and expected in err and not (tmp_path / "run").exists()
 
 
 # --- a run ------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,44 @@
+"""The errors that end a command in one sentence instead of a traceback."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot work (exit code 2). Raised before any work starts; names the next command."""
+
+
+class InputError(ValueError):
+    """An input that cannot be read as it is (exit code 1). Says what was expected, what was found and where."""
+
+
+class OutputError(ValueError):
+    """An output that cannot be written (exit code 1): a full disk, a read-only file system, no permission."""
+
+
+class RunnerError(RuntimeError):
+    """A runner, or one of its workers, that failed for reasons outside the configuration and the data (exit code 1)."""
+
+
+_HINTS = {
+    errno.ENOSPC: "Make room and repeat the command",
+    errno.EDQUOT: "Make room within your quota and repeat the command",
+    errno.EFBIG: "Raise the limit of a file's size (ulimit -f) and repeat the command",
+    errno.EROFS: "The file system is read-only: choose another folder with --output",
+    errno.EACCES: "Change the permissions, or choose another folder",
+    errno.EPERM: "Change the permissions, or choose another folder",
+}
+
+
+def os_error_in_words(error: OSError) -> str | None:
+    """One sentence for an error that the user can mend (full disk, read-only, no permission), None for any other.
+
+    >>> os_error_in_words(OSError(errno.ENOSPC, "No space left on device", "out/data/part-0"))
+    'out/data/part-0: No space left on device. Make room and repeat the command'
+    """
+    if error.errno not in _HINTS:
+        return None
+    where = f"{error.filename}: " if error.filename else ""
+    return f"{where}{os.strerror(error.errno)}. {_HINTS[error.errno]}"

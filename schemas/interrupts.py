@@ -1,0 +1,88 @@
+"""Ctrl-C and SIGTERM end a command within a second, at any moment: one line, exit code 130 or 143, no process left.
+
+Every output of ours survives SIGKILL at any moment, so there is nothing that a command must finish. A thread of its own
+waits for the signal, because the main thread may be busy in native code or in a library that catches exceptions.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+_cleanups: list[Callable[[], None]] = []
+
+
+@contextmanager
+def cleaned_up(cleanup: Callable[[], None]) -> Iterator[None]:
+    """Inside, a signal runs `cleanup` before the process ends; it must take no longer than deleting a file."""
+    _cleanups.append(cleanup)
+    try:
+        yield
+    finally:
+        _cleanups.remove(cleanup)
+
+
+@contextmanager
+def ended_by_signals(command: str, hint: str) -> Iterator[None]:
+    """Inside, SIGINT and SIGTERM print `command: Stopped. hint` and end this process and all that it started.
+
+    Does nothing outside the main thread, where Python allows no handlers.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    receiver, sender = os.pipe()
+    os.set_blocking(sender, False)
+    watcher = threading.Thread(target=_watch, args=(receiver, command, hint), daemon=True)
+    wakeup_before = signal.set_wakeup_fd(sender, warn_on_full_buffer=False)
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    watcher.start()
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(wakeup_before)
+        os.close(sender)  # ends the watcher
+        watcher.join(timeout=1)
+
+
+def _watch(receiver: int, command: str, hint: str) -> None:
+    while received := os.read(receiver, 1):
+        if (number := received[0]) in (signal.SIGINT, signal.SIGTERM):
+            _end(command, hint, 128 + number)
+    os.close(receiver)
+
+
+def _end(command: str, hint: str, code: int) -> None:
+    logging.disable()
+    stream, sys.stderr = sys.stderr, open(os.devnull, "w")  # noqa: SIM115  (other threads' tracebacks go there)
+    kill_descendants()
+    for cleanup in reversed(_cleanups):
+        with suppress(Exception):
+            cleanup()
+    with suppress(Exception):
+        end_of_progress = "\r\033[K" if stream.isatty() else ""
+        print(f"{end_of_progress}{command}: Stopped. {hint}", file=stream, flush=True)
+    os._exit(code)
+
+
+def kill_descendants() -> None:
+    """Kills every process that this one has started, directly or not (Linux; elsewhere nothing happens)."""
+    children: dict[int, list[int]] = {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError, IndexError):
+            parent = int(status.read_text(errors="replace").rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(status.parent.name))
+    waiting = [os.getpid()]
+    while waiting:
+        for child in children.get(waiting.pop(), []):
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(child, signal.SIGKILL)
+            waiting.append(child)
