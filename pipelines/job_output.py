@@ -300,8 +300,10 @@ def _check_scheme(output: str) -> None:
 
 
 def _remote_staging(output: str) -> str:
-    head, name = FileSystems.split(output.rstrip("/"))
-    return FileSystems.join(head, f".{name}.new")
+    head, _, name = output.rstrip("/").rpartition("/")
+    if head in ("gs:/", "s3:/"):
+        raise ConfigError(f"--output {output}: expected a folder in the bucket, such as {output.rstrip('/')}/dataset")
+    return f"{head}/.{name}.new"
 
 
 def _check_remote(folder: str) -> None:

@@ -51,18 +51,24 @@ def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], s
             result.wait_until_finish()
         except Exception as error:
             kill_descendants()  # other workers must not write any more
-            if expected := _expected_error(error):
+            if expected := _expected_error(error) or _runner_error(error, runner):
                 raise expected from None
-            if re.search(r"Channel closed|Socket closed|Worker subprocess exited|Connection reset", str(error)):
-                raise RunnerError(
-                    "A worker process died; often the system ends one because memory is full. Repeat the command to go "
-                    "on from what is finished, with fewer --workers"
-                ) from None
-            if in_process:
-                raise
-            raise RunnerError(
-                f"The job failed on {runner}: {_last_line(error)}. {runner}'s own log says more."
-            ) from error
+            raise
+
+
+def _runner_error(error: Exception, runner: str) -> RunnerError | None:
+    """What went wrong with a worker process, or with a runner outside this process; None for a fault of this program."""
+    if re.search(r"Channel closed|Socket closed|Worker subprocess exited|Connection reset", str(error)):
+        return RunnerError(
+            "A worker process died; often the system ends one because memory is full. Repeat the command to go on from "
+            "what is finished, with fewer --workers"
+        )
+    if runner == IN_PROCESS_RUNNER:
+        return None
+    last = (str(error).strip() or type(error).__name__).splitlines()[-1].strip()[:500]
+    return RunnerError(
+        f"The job failed on {runner}: {last}. The runner's own log says more; repeat the command to go on"
+    )
 
 
 @contextlib.contextmanager
@@ -94,11 +100,6 @@ def _start_errors_in_words(runner: str) -> Iterator[None]:
             f"{runner} cannot run the job: {text[:500] or type(error).__name__}. Change the options after `--`, or "
             "leave them out to run on this machine"
         ) from None
-
-
-def _last_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[-1].strip()[:500]
 
 
 def check_servers(options: PipelineOptions) -> None:

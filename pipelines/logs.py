@@ -61,6 +61,10 @@ def worker_output_kept() -> Iterator[None]:
     os.dup2(sender, 2)
     os.close(sender)
     reader.start()
+    threading_hook = threading.excepthook
+    threading.excepthook = lambda found: kept.append(
+        f"{found.exc_value!r}\n".encode()
+    )  # Beam's, after a worker's death
     unexpected = False
     try:
         yield
@@ -68,6 +72,7 @@ def worker_output_kept() -> Iterator[None]:
         unexpected = not _EXPECTED.search(type(error).__name__)
         raise
     finally:
+        threading.excepthook = threading_hook
         os.dup2(terminal, 2)
         os.close(terminal)
         for handler in redirected:

@@ -67,6 +67,7 @@ VIEWS = {
         )
         for schema, render, tally in (
             ("mrc/1", records_view.render_question, records_view.tally_questions),
+            ("mrc/2", records_view.render_question, records_view.tally_questions),
             ("pair/1", records_view.render_pair, records_view.tally_pairs),
             ("tagging/1", records_view.render_sentence, records_view.tally_sentences),
         )

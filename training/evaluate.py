@@ -43,7 +43,7 @@ from training.metrics.reports import FORMATS, Report, as_json, as_text
 from training.predictions import Prediction
 from training.score import ScoreConfig
 from training.tasks.catalog import TASKS, Task
-from training.tasks.files import Flags
+from training.tasks.files import Flags, Ledger
 from training.tasks.tags import Entity
 
 
@@ -107,6 +107,7 @@ class Gold(NamedTuple):
     path: Path
     records: Sequence[Any]
     flags: Flags
+    ledger: Ledger
 
     @property
     def langs(self) -> list[str]:

@@ -32,7 +32,7 @@ from training.metrics.reports import TITLES
 from training.metrics.tables import Table, latex, markdown, text
 from training.models.files import check_model
 from training.past_runs import in_order, main_figures, mean_and_sd, read_results
-from training.records import check_sources, read_records, task_of
+from training.records import check_recipe, check_sources, read_records, task_of
 from training.run_folder import check_numbers
 from training.score import Reporting
 
@@ -185,6 +185,7 @@ def check(config: FewShotConfig) -> None:
         raise ConfigError("no output: name the folder to write with --output FOLDER")
     if task_of(test_task(config)).kind != task_of(config.recipe.task).kind:
         raise ConfigError(f"--test-task {test_task(config)} is another kind of task than {config.recipe.task}")
+    check_recipe(config.recipe)
     if folders := [path for path in config.test if path.is_dir()]:
         raise ConfigError(f"{folders[0]}: a folder; --test takes files as the task's authors publish them")
     if config.recipe.examples or config.recipe.sample != 1:

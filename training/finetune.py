@@ -22,7 +22,7 @@ from training.data.in_memory import batches_of
 from training.data.tokens import TextEncoder
 from training.data.windows import taught
 from training.distributed import all_reduce_sum, barrier, process_group, rank, world_size
-from training.errors import ConfigError, TrainingError
+from training.errors import ConfigError, InputError, TrainingError
 from training.evaluate import DevSet, dev_scores, main_score
 from training.finetune_checks import check as check
 from training.finetune_checks import check_inputs, needs_baseline
@@ -87,6 +87,8 @@ def finetune(config: FinetuneConfig) -> Finished:
         model = Reader(encoder, formulation.heads(start, recipe.seed)).to(device)
         told = [
             *(head_line(name, brings(start, name, head)) for name, head in model.heads.items()),
+            *(f"  --train: {each}" for each in read.accounts),
+            *(f"  --dev: {each}" for each in dev.accounts),
             *what_was_lost(read, records, read_features, features),
         ]
         changed = begin(output, False, lambda: run_of(config, read, dev, weights, text_encoder.fingerprint))
@@ -164,7 +166,7 @@ def starting_model(recipe: FinetuneRecipe, records: Sequence[Any]) -> tuple[Pret
         texts = islice((text for record in records for text in texts_of(record)), MOST_TEXTS)
         start = random_model(train_tokenizer(texts), recipe.seed)
     else:
-        start = load_model(recipe.model, recipe.seed)
+        start = load_model(recipe.model, recipe.seed, mlm=False)
         start = start._replace(heads=start.heads or foreign_heads(recipe.model))
     weights = fingerprint(start.language_model) if rank() == 0 else ""
     if isinstance(recipe.method, Que):
@@ -183,19 +185,25 @@ class Dev(NamedTuple):
 
     sets: Sequence[DevSet]  # one for each file
     files: Mapping[str, str]  # as `Records.files`
+    accounts: Sequence[str]  # as `Records.accounts`
 
 
 def dev_sets(config: FinetuneConfig) -> Dev:
     if not config.dev:
-        return Dev((), {})
+        return Dev((), {}, ())
     task = config.dev_task or config.recipe.task
     read = read_records(config.dev, task, config.dev_langs, labelled=True)
+    if without := [each for each in read.records if isinstance(each, MrcExample) and not each.answer_texts]:
+        raise InputError(
+            f"--dev: {len(without):,} of {len(read.records):,} questions are unanswerable, such as {without[0].id}; "
+            "the scorer of SQuAD 1.1 compares with answers. Take them out of the files"
+        )
     records, sets = iter(read.records), []
     names = [path.name for path in config.dev]
     for path, source in zip(config.dev, read.sources, strict=True):
         name = path.name if names.count(path.name) == 1 else f"{path.parent.name}/{path.name}"
         sets.append(DevSet(name, task, list(islice(records, source.records))))
-    return Dev(sets, read.files)
+    return Dev(sets, read.files, read.accounts)
 
 
 def start_over(config: FinetuneConfig) -> FinetuneConfig:

@@ -17,7 +17,7 @@ from training.finetune_recipes import (
     Unified,
 )
 from training.models.files import check_model
-from training.records import check_sources, task_of
+from training.records import check_recipe, check_sources, task_of
 
 # Kind of task → the methods that have a formulation for it: the keys of `methods.choice.FORMULATIONS`.
 METHODS_FOR: dict[str, tuple[type[MethodSettings], ...]] = {
@@ -35,6 +35,7 @@ def check(config: FinetuneConfig) -> None:
     run_folder.check_output(config.output)
     kind = task_of(recipe.task).kind
     check_method(recipe.method, kind)
+    check_recipe(recipe)
     if task_of(config.dev_task or recipe.task).kind != kind:
         raise ConfigError(f"--dev-task {config.dev_task} is another kind of task than {recipe.task}")
     if config.baseline and not needs_baseline(recipe):

@@ -16,6 +16,7 @@ from training.records import check_paths
 from training.score import Reporting, ScoreConfig
 from training.tasks.catalog import TASKS, Task
 
+THERE = "the file is there already. Name another, or replace it with: --overwrite"
 SUFFIXES = {"qa": ".json", "tagging": ".tsv", "pairs": ".txt"}
 
 
@@ -90,5 +91,12 @@ def check_predict(config: PredictConfig) -> None:
             raise ConfigError(f"standard {name} is closed: name a file with --{name}")
     if config.input != "-" and not Path(config.input).is_file():
         raise ConfigError(f"{config.input}: no such file. Expected JSON lines, or - for standard input")
-    if config.output != "-" and (Path(config.output).is_dir() or not Path(config.output).resolve().parent.is_dir()):
-        raise ConfigError(f"--output {config.output}: expected a file in a folder that exists, or -")
+    if config.output == "-":
+        return
+    output = Path(config.output)
+    if output.is_dir() or not output.resolve().parent.is_dir():
+        raise ConfigError(f"--output {output}: expected a file in a folder that exists, or -")
+    if output.exists() and not output.is_file():
+        raise ConfigError(f"--output {output}: no regular file. Expected one to write, or - for standard output")
+    if output.exists() and not config.overwrite:
+        raise ConfigError(f"--output {output}: {THERE}")

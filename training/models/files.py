@@ -9,7 +9,8 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,14 +156,44 @@ def load_weights(folder: Path, auto: Any) -> tuple[PreTrainedModel, list[str]]:
     import torch
 
     try:
-        model, info = auto.from_pretrained(folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True)
+        with _reports_kept_back():
+            model, info = auto.from_pretrained(
+                folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True
+            )
     except (OSError, RuntimeError, ValueError, SafetensorError) as error:
         raise InputError(f"{folder}: the model cannot be read ({type(error).__name__}: {error})") from error
     return model, sorted(info["missing_keys"])
 
 
-def load_language_model(folder: Path, seed: int) -> PreTrainedModel:
-    """The encoder with its MLM head, or with a random one."""
+@contextmanager
+def _reports_kept_back() -> Iterator[None]:
+    """Inside, transformers' reports on missing and unexpected weights wait; they come out only if loading fails.
+
+    Of a sound model without an MLM head they say that it seems corrupted. Whoever loads gets the missing ones by name.
+    """
+    kept: list[logging.LogRecord] = []
+
+    def keep_back(record: logging.LogRecord) -> bool:
+        if "LOAD REPORT" not in str(record.msg) and "seem corrupted" not in str(record.msg):
+            return True
+        kept.append(record)
+        return False
+
+    logger = logging.getLogger("transformers.modeling_utils")
+    logger.addFilter(keep_back)
+    try:
+        yield
+    except BaseException:
+        logger.removeFilter(keep_back)
+        for record in kept:
+            logger.handle(record)
+        raise
+    finally:
+        logger.removeFilter(keep_back)
+
+
+def load_language_model(folder: Path, seed: int, mlm: bool = True) -> PreTrainedModel:
+    """The encoder with its MLM head, or with a random one, of which a warning tells unless nobody needs it (`mlm`)."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -170,7 +201,7 @@ def load_language_model(folder: Path, seed: int) -> PreTrainedModel:
         model, missing = load_weights(folder, auto_class("AutoModelForMaskedLM"))
     if lost := [name for name in missing if not name.startswith(_LM_HEADS)]:
         raise InputError(f"{folder}: {WEIGHTS} lacks {len(lost)} of the encoder's tensors, such as {lost[0]}")
-    if missing:
+    if missing and mlm:
         _log.warning("%s: no MLM head: it begins with random weights (%s)", folder, ", ".join(missing))
     return model
 

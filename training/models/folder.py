@@ -127,17 +127,18 @@ def write_model(
         (beside / "README.md").write_text(model_card(about, model.config), encoding="utf-8")
 
 
-def load_model(folder_or_name: str | Path, seed: int = 0) -> Pretrained:
+def load_model(folder_or_name: str | Path, seed: int = 0, mlm: bool = True) -> Pretrained:
     """A model of the XLM-R family from a folder, or from the hub, in fp32.
 
-    A folder without an MLM head gets one with random weights, which are a function of `seed`, and a warning says so.
+    A folder without an MLM head gets one with random weights, which are a function of `seed`, and a warning says so,
+    unless nobody needs the head (`mlm`).
     Raises `InputError` if there is no such folder or name, if it holds no such model, or if files are missing, pickled,
     damaged, or (in our own folders) not those that were written.
     """
     folder = local_folder(folder_or_name)
     check_model_files(folder)
     about = read_about(folder)
-    language_model = load_language_model(folder, seed)
+    language_model = load_language_model(folder, seed, mlm)
     tokenizer = load_tokenizer_of(folder, language_model)
     if about is None:
         return Pretrained(language_model, tokenizer, {}, None)
