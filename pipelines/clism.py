@@ -14,6 +14,7 @@ import schemas.clism
 from pipelines.aligner import AlignmentModel
 from pipelines.aligner.text import TrainingText, check_text
 from pipelines.arrow_sink import WriteDataset
+from pipelines.inputs import clism_inputs
 from pipelines.job import Job
 from pipelines.job_output import Request, make_dataset
 from pipelines.launch import (
@@ -25,10 +26,10 @@ from pipelines.launch import (
     sizes_and_times,
 )
 from pipelines.recipes import ClismConfig
-from pipelines.steps.bitext import BitextFile, expand_bitext, shown_spec
+from pipelines.steps.bitext import BitextFile, shown_spec
 from pipelines.steps.entities import check_tagger, tagger_version
 from pipelines.steps.paths import path_of_each_pair
-from pipelines.steps.records import ConfigError, LanguagePair, language_pair
+from pipelines.steps.records import ConfigError, LanguagePair
 from pipelines.steps.tokenize import check_tokenizer, tokenizer_version
 from pipelines.transforms import (
     MASKED,
@@ -81,14 +82,7 @@ def build(
 def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     """Makes the dataset and returns its manifest. What cannot work raises `ConfigError` before any worker starts."""
     options = runner_options(runner_arguments, config.workers)
-    pairs = list(dict.fromkeys(language_pair(name) for name in config.pair))
-    if not pairs:
-        raise ConfigError("No language pair. Name one or more, source first: --pair en-vi")
-    if not config.bitext:
-        raise ConfigError("No corpus. Name one or more, for instance: --bitext news.en,news.vi")
-    for name in ("chunk_pairs", "rows_per_shard"):
-        if getattr(config, name) < 1:
-            raise ConfigError(f"--{name.replace('_', '-')} is {getattr(config, name)}, but must be at least 1.")
+    pairs, files = clism_inputs(config)
     for lang in dict.fromkeys(lang for pair in pairs for lang in pair):
         check_tokenizer(lang)
     for lang in dict.fromkeys(pair.source for pair in pairs):
@@ -96,7 +90,6 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     versions = {"polyspan": polyspan_version(), "pyarrow": pyarrow.__version__} | versions_of(config, pairs)
     given_models = given_aligners(config.aligner.model, pairs) if config.aligner.model else {}
     versions |= {f"{pair}.aligner": model.fingerprint() for pair, (_, model) in given_models.items()}
-    files = expand_bitext(config.bitext, pairs)
     decides = asdict(config)
     for name in ("output", "overwrite", "workers"):
         del decides[name]

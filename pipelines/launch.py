@@ -7,11 +7,10 @@ import contextlib
 import difflib
 import logging
 import re
+import shlex
 import socket
-import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
@@ -22,6 +21,8 @@ from pipelines.steps.records import ConfigError, InputError
 from pipelines.work import WorkFolder
 from schemas.errors import OutputError, RunnerError
 from schemas.interrupts import kill_descendants
+from schemas.provenance import commit as commit
+from schemas.provenance import polyspan_version as polyspan_version
 
 SERVER_TIMEOUT_S = 10.0
 IN_PROCESS_RUNNER = "FnApiRunner"  # Beam's own choice may fetch a runner from the web
@@ -43,7 +44,7 @@ def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], s
     build(pipeline)
     local_workers = options.view_as(DirectOptions).direct_running_mode == "multi_processing"
     quiet = worker_output_kept() if local_workers else contextlib.nullcontext()
-    with quiet, progress(progress_line):
+    with quiet, interpreter_quoted(), progress(progress_line):
         try:
             with contextlib.nullcontext() if in_process else _start_errors_in_words(runner):
                 result = pipeline.run()
@@ -68,6 +69,20 @@ def _runner_error(error: Exception, runner: str) -> RunnerError | None:
     return RunnerError(
         f"The job failed on {runner}: {last}. The runner's own log says more; repeat the command to go on"
     )
+
+
+@contextlib.contextmanager
+def interpreter_quoted() -> Iterator[None]:
+    """While the body runs, Beam starts worker processes by a path that a shell takes as one word.
+
+    It makes a line for a shell out of `sys.executable`, unquoted, and waits for ever for workers that did not start.
+    """
+    before = sys.executable
+    sys.executable = shlex.quote(before)
+    try:
+        yield
+    finally:
+        sys.executable = before
 
 
 @contextlib.contextmanager
@@ -175,23 +190,3 @@ def sizes_and_times(paths: Sequence[str]) -> list[list[object]]:
         [path, match.metadata_list[0].size_in_bytes, match.metadata_list[0].last_updated_in_seconds]
         for path, match in zip(paths, found, strict=True)
     ]
-
-
-def polyspan_version() -> str:
-    try:
-        return version("polyspan")
-    except PackageNotFoundError:
-        return "unknown"
-
-
-def commit() -> str | None:
-    """The commit of the checkout that this code runs from, if it runs from one and git is there."""
-    here = Path(__file__).resolve().parent
-    try:
-        command = ["git", "-C", str(here), "log", "-1", "--format=%H"]
-        top = subprocess.run([*command[:3], "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=True)
-        if Path(top.stdout.strip()) != here.parent:
-            return None
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() or None
-    except (OSError, subprocess.CalledProcessError):
-        return None

@@ -21,6 +21,10 @@ class DatasetError(ValueError):
     """A folder that is no dataset, or no longer the one that was written. It says which file, and what to do."""
 
 
+class NotFoundError(DatasetError):
+    """What was asked for is not there: a path that is no dataset, or a name that the dataset does not have."""
+
+
 class ShardInfo(NamedTuple):
     """What identifies a shard's content: rows, size in bytes, SHA-256 in hexadecimal digits."""
 
@@ -136,8 +140,8 @@ def load(folder: str | Path) -> Manifest:
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         if not Path(folder).is_dir():
-            raise DatasetError(f"{folder}: no such folder. Expected a dataset, which holds {FILE_NAME}") from None
-        raise DatasetError(
+            raise NotFoundError(f"{folder}: no such folder. Expected a dataset, which holds {FILE_NAME}") from None
+        raise NotFoundError(
             f"{folder}: not a dataset: it has no {FILE_NAME}, which is written last. Either the job was stopped or is "
             "still running (repeat its command to continue), or the dataset is another folder"
         ) from None

@@ -14,7 +14,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -33,6 +33,7 @@ from training.inference import (
     precision_of,
     predict,
 )
+from training.inference_checks import checked, output_of
 from training.inference_config import EvaluateConfig
 from training.logbook import NOTED
 from training.methods.formulation import Formulation
@@ -43,12 +44,10 @@ from training.metrics.reports import FORMATS, Report, as_json, as_text
 from training.models.folder import Provenance
 from training.predictions import Prediction
 from training.run_folder import shown_recipe
-from training.score import Reporting, ScoreConfig
+from training.score import ScoreConfig
 from training.tasks.catalog import TASKS, Task
 from training.tasks.files import Flags, Ledger
 from training.tasks.tags import Entity
-
-SUFFIXES = {"qa": ".json", "tagging": ".tsv", "pairs": ".txt"}
 
 
 def run(config: EvaluateConfig) -> str:
@@ -120,50 +119,6 @@ class Gold(NamedTuple):
 
 
 # --- before anything is predicted -------------------------------------------------------------------------------------
-
-
-def output_of(config: EvaluateConfig) -> Path:
-    """The folder to write. Raises `ConfigError` where there is no run to put it in."""
-    if config.output:
-        return Path(config.output)
-    folder = Path(config.model)
-    run_ = next((each for each in (folder, folder.resolve().parent) if (each / "run.json").is_file()), None)
-    if run_ is None:
-        raise ConfigError(f"{config.model} is no run's folder: name the folder to write with --output FOLDER")
-    return run_ / "results" / config.task
-
-
-def checked(config: EvaluateConfig, output: Path) -> tuple[ScoreConfig, Task]:
-    """What will be scored. Raises `ConfigError` for what cannot work, whatever is in the files."""
-    if not config.gold:
-        raise ConfigError("no gold files: name them with --gold FILE …")
-    if config.labels and len(config.labels) != len(config.gold):
-        raise ConfigError(
-            f"expected a label file for each of {len(config.gold)} gold files, found {len(config.labels)}"
-        )
-    if config.computing.batch_tokens is not None and config.computing.batch_tokens < 1:
-        raise ConfigError(f"--batch-tokens: expected 1 or more, found {config.computing.batch_tokens}")
-    kind = TASKS[config.task].kind if config.task in TASKS else "qa"
-    scoring = ScoreConfig(
-        config.task,
-        config.labels or config.gold,
-        tuple(output / "predictions" / f"{name}{SUFFIXES[kind]}" for name in distinct_names(config.gold)),
-        **{each.name: getattr(config.reporting, each.name) for each in fields(Reporting)},
-    )
-    return scoring, score.checked(scoring)
-
-
-def distinct_names(paths: Sequence[Path]) -> list[str]:
-    """What the predictions of each file are called. WikiAnn's files are all called `test`, in folders of their own."""
-    names = [path.name.removesuffix(".xz").removesuffix(".json").removesuffix(".tsv") for path in paths]
-    twice = {name for name in names if names.count(name) > 1}
-    names = [
-        f"{path.resolve().parent.name}-{name}" if name in twice else name
-        for path, name in zip(paths, names, strict=True)
-    ]
-    if len(set(names)) < len(names):
-        raise ConfigError("two gold files have the same name, and their folders too: evaluate them in two commands")
-    return names
 
 
 def read_golds(config: EvaluateConfig, scoring: ScoreConfig, task: Task) -> list[Gold]:

@@ -26,12 +26,14 @@ from schemas.manifest import DatasetError
 from schemas.paths import shown_path, shown_paths, shown_text
 from training import plots, whole
 from training.errors import ConfigError, InputError, TrainingError
+from training.finetune_checks import check as check_run
 from training.finetune_recipes import FinetuneConfig, FinetuneRecipe, plain_values
 from training.inference_config import Computing, EvaluateConfig
 from training.metrics.reports import TITLES
 from training.metrics.tables import Table, latex, markdown, text
+from training.models.files import check_model
 from training.past_runs import in_order, main_figures, mean_and_sd, read_results
-from training.records import check_recipe, read_records, task_of
+from training.records import check_recipe, check_sources, read_records, task_of
 from training.run_folder import check_numbers
 from training.score import Reporting
 
@@ -122,13 +124,10 @@ Evaluate = Callable[[EvaluateConfig], Any]
 
 def run(config: FewShotConfig) -> int:
     """Prints the table; the exit code: 0, 1 if a run failed, 128 and more if a signal stopped it."""
-    check(config)
+    check_inputs(config)
     from training.evaluate import evaluate  # torch takes seconds to import
-    from training.finetune import check as check_run
     from training.finetune import finetune
 
-    first = next(tries_of(config))
-    check_run(finetuning(config, first, folder_of(config, first)))
     series, stopped_by = few_shot(config, finetune, evaluate)
     if stopped_by:
         _say(f"Stopped with {len(series.scores):,} runs done. Repeat the command to go on.")
@@ -205,9 +204,23 @@ def check(config: FewShotConfig) -> None:
         raise ConfigError("--models: one is named twice")
 
 
+def check_inputs(config: FewShotConfig) -> None:
+    """Raises as `check` does, also for a file or model that is not there, before torch is imported."""
+    check(config)
+    first = next(tries_of(config))
+    check_run(finetuning(config, first, folder_of(config, first)))
+    check_sources(config.train, config.recipe.task, config.train_langs)
+    check_sources(config.test, test_task(config), config.test_langs)
+    for model in models_of(config):
+        if model != "tiny":
+            check_model(model, fetch=False)  # if the hub lacks one, that run fails and the others go on
+
+
 def check_files(config: FewShotConfig) -> dict[str, Any]:
     """What all runs have in common. Raises `ConfigError` and `InputError` for files that cannot do."""
     check(config)
+    check_sources(config.train, config.recipe.task, config.train_langs)
+    check_sources(config.test, test_task(config), config.test_langs)
     train = read_records(config.train, config.recipe.task, config.train_langs, labelled=True)
     test = read_records(config.test, test_task(config), config.test_langs, labelled=True)
     if len(train.records) < max(config.sizes):

@@ -24,16 +24,18 @@ from training.data.windows import taught
 from training.distributed import all_reduce_sum, barrier, process_group, rank, world_size
 from training.errors import ConfigError, InputError, TrainingError
 from training.evaluate import DevSet, dev_scores, main_score
-from training.finetune_recipes import FinetuneConfig, FinetuneRecipe, Plain, Que, Reading, TwoStage, plain_values
+from training.finetune_checks import check as check
+from training.finetune_checks import check_inputs, needs_baseline
+from training.finetune_recipes import FinetuneConfig, FinetuneRecipe, Plain, Que, Reading, plain_values
 from training.logbook import LOST, NOTED, Logbook, Silent
 from training.loop import train
-from training.methods.choice import check_method, formulation_of
+from training.methods.choice import formulation_of
 from training.methods.reader import Reader, brings
 from training.models.encoder import Encoder
 from training.models.finetuned import foreign_heads, save_finetuned
 from training.models.folder import Pretrained, Provenance, load_model
 from training.models.tokenizer import add_que_token
-from training.records import Records, check_recipe, few, labels_of, read_records, task_of
+from training.records import Records, few, labels_of, read_records
 from training.selection import FILE_NAME as DEV_FILE
 from training.selection import Selection, flat
 from training.selection import read as read_evaluations
@@ -51,6 +53,7 @@ def finetune(config: FinetuneConfig) -> Finished:
     Raises `ConfigError`, `InputError` or `DatasetError` before the first step, `TrainingError` where it cannot go on.
     """
     check(config)
+    check_inputs(config)
     with process_group() as found:
         device, recipe, output = chosen_device(config.device, found), config.recipe, Path(config.output)
         tell("Reading " + ", ".join(path.name for path in (*config.train, *config.dev)))
@@ -139,37 +142,6 @@ def finetune(config: FinetuneConfig) -> Finished:
 # --- before the first step --------------------------------------------------------------------------------------------
 
 
-def check(config: FinetuneConfig) -> None:
-    """Raises `ConfigError` for what cannot work, before anything is read."""
-    recipe = config.recipe
-    if not config.train:
-        raise ConfigError("no data: name the task's files with --train FILE …")
-    run_folder.check_output(config.output)
-    kind = task_of(recipe.task).kind
-    check_method(recipe.method, kind)
-    check_recipe(recipe)
-    if task_of(config.dev_task or recipe.task).kind != kind:
-        raise ConfigError(f"--dev-task {config.dev_task} is another kind of task than {recipe.task}")
-    if config.baseline and not needs_baseline(recipe):
-        raise ConfigError(f"--baseline is for two-stage training: recipe {recipe.name} has no use for it")
-    for option, name in (("--model", recipe.model), ("--baseline", config.baseline)):
-        if config.overwrite and name and Path(config.output).resolve() in Path(name).resolve().parents:
-            raise ConfigError(f"{option} {name} is in the folder that --overwrite deletes. Take another --output")
-    if config.patience and not config.dev:
-        raise ConfigError("--patience needs --dev FILE …: without, there is nothing to be patient with")
-    run_folder.check_numbers(recipe, {"batch_size": 1, "epochs": 0, "steps": 0, "examples": 0, "max_answer_tokens": 1})
-    run_folder.check_numbers(config, {"checkpoint_every": 1, "keep_checkpoints": 1, "evaluate_every": 0, "patience": 0})
-    if not recipe.steps and not recipe.epochs:
-        raise ConfigError("neither --steps nor --epochs: there is nothing to do")
-    if recipe.max_tokens < recipe.max_query_tokens + 16:
-        raise ConfigError(
-            f"queries of {recipe.max_query_tokens} tokens leave no room for a context in {recipe.max_tokens}. "
-            "Lower --max-query-tokens or raise --max-tokens"
-        )
-    if not 0 <= recipe.warmup_share <= 1:
-        raise ConfigError(f"--warmup-share: expected 0 to 1, found {recipe.warmup_share}")
-
-
 def reading_of(recipe: FinetuneRecipe, labels: tuple[str, ...], positions: int) -> Reading:
     """What the recipe says of reading. Raises `ConfigError` if the encoder cannot read so much at once."""
     if recipe.max_tokens > positions:
@@ -233,10 +205,6 @@ def dev_sets(config: FinetuneConfig) -> Dev:
         name = path.name if names.count(path.name) == 1 else f"{path.parent.name}/{path.name}"
         sets.append(DevSet(name, task, list(islice(records, source.records))))
     return Dev(sets, read.files, read.accounts)
-
-
-def needs_baseline(recipe: FinetuneRecipe) -> bool:
-    return isinstance(recipe.method, TwoStage) and recipe.method.hard != "none"
 
 
 def start_over(config: FinetuneConfig) -> FinetuneConfig:

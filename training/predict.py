@@ -15,23 +15,21 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from training.errors import ConfigError, InputError
+from training.errors import ConfigError
 from training.inference import Predictor, Progress, device_of, load_predictor, model_in, precision_of
 from training.inference import predict as predicted
+from training.inference_checks import THERE, check_predict
 from training.inference_config import PredictConfig
-from training.methods.questions import BEST
 from training.methods.rationales import with_rationales
 from training.methods.unified import UnifiedPairs
 from training.predict_lines import EXAMPLES, Number, Refused, Request, request
 from training.predictions import Prediction, Span
 from training.tasks.catalog import TASKS
 
-THERE = "the file is there already. Name another, or replace it with: --overwrite"
-
 
 def run(config: PredictConfig) -> int:
     """The exit code: 1 if a line could not be read. Raises `ConfigError` or `InputError` before anything is read."""
-    check(config)
+    check_predict(config)
     predictor = load_predictor(model_in(config.model), device_of(config.computing))
     refuse_unfit(config, predictor)
     interactive = config.interactive or (config.input == "-" and sys.stdin.isatty())
@@ -51,31 +49,6 @@ def run(config: PredictConfig) -> int:
         hint = f", and expected: {EXAMPLES[predictor.reading.kind]}" if bad == done else ""
         print(f'polyspan-train: {bad:,} of {done:,} lines could not be read: see their "error"{hint}', file=sys.stderr)
     return 1 if bad else 0
-
-
-def check(config: PredictConfig) -> None:
-    """Raises `ConfigError` or `InputError` for what cannot work, before the model is read."""
-    for name, value, most in (
-        ("best", config.best, BEST),
-        ("batch-size", config.batch_size, None),
-        ("batch-tokens", config.computing.batch_tokens, None),
-    ):
-        if value is not None and (value < 1 or (most and value > most)):
-            raise ConfigError(f"--{name}: expected 1 {f'to {most}' if most else 'or more'}, found {value}")
-    for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
-        if getattr(config, name) == "-" and stream is None:  # closed before we began
-            raise ConfigError(f"standard {name} is closed: name a file with --{name}")
-    if config.input != "-" and not Path(config.input).is_file():
-        raise InputError(f"{config.input}: no such file. Expected JSON lines, or - for standard input")
-    if config.output == "-":
-        return
-    output = Path(config.output)
-    if output.is_dir() or not output.resolve().parent.is_dir():
-        raise ConfigError(f"--output {output}: expected a file in a folder that exists, or -")
-    if output.exists() and not output.is_file():
-        raise ConfigError(f"--output {output}: no regular file. Expected one to write, or - for standard output")
-    if output.exists() and not config.overwrite:
-        raise ConfigError(f"--output {output}: {THERE}")
 
 
 def refuse_unfit(config: PredictConfig, predictor: Predictor) -> None:

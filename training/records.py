@@ -5,8 +5,9 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import os
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -93,13 +94,7 @@ def read_records(paths: Sequence[Path], task: str, langs: Sequence[str] = (), la
     Raises `ConfigError` for what cannot work, `InputError` and `DatasetError` naming the file that is at fault.
     """
     of = task_of(task)
-    if not paths:
-        raise ConfigError(f"no files: name those of {task}, or dataset folders of {SCHEMA_OF[of.kind]}")
-    check_langs(langs, paths)
-    if twice := [path for path, count in Counter(paths).items() if count > 1]:
-        raise ConfigError(f"{twice[0]}: given twice")
-    if absent := [path for path in paths if not path.exists()]:
-        raise InputError(f"{absent[0]}: no such file or folder")
+    check_sources(paths, task, langs)
     records: list[Record] = []
     flags: Counter[str] = Counter()
     sources = []
@@ -107,7 +102,7 @@ def read_records(paths: Sequence[Path], task: str, langs: Sequence[str] = (), la
     left_out: list[tuple[str, LeftOut]] = []
     for at, path in enumerate(paths):
         lang = langs[at] if langs else None
-        found, flagged, ledger = _folder(path, of, lang) if path.is_dir() else TASKS[task].read(path, lang)
+        found, flagged, ledger = _folder(path) if path.is_dir() else TASKS[task].read(path, lang)
         if not found:
             raise InputError(f"{path}: holds no record")
         if labelled:
@@ -122,13 +117,36 @@ def read_records(paths: Sequence[Path], task: str, langs: Sequence[str] = (), la
     return Records(of, records, +flags, tuple(sources), counts, left_out)
 
 
+def check_sources(paths: Sequence[Path], task: str, langs: Sequence[str] = ()) -> None:
+    """Raises what `read_records` would for paths that are not there and folders of something else; reads no record."""
+    of = task_of(task)
+    if not paths:
+        raise ConfigError(f"no files: name those of {task}, or dataset folders of {SCHEMA_OF[of.kind]}")
+    check_langs(langs, paths)
+    if twice := [path for path, count in Counter(paths).items() if count > 1]:
+        raise ConfigError(f"{twice[0]}: given twice")
+    check_paths(paths, "file or folder")
+    for at, path in enumerate(paths):
+        if path.is_dir():
+            _check_folder(path, of, langs[at] if langs else None)
+
+
+def check_paths(paths: Iterable[Path], what: str = "file") -> None:
+    """Raises `ConfigError` for the first path that is not there, `InputError` for one that must not be read."""
+    for path in paths:
+        if not path.exists():
+            raise ConfigError(f"{path}: no such {what}")
+        if not os.access(path, os.R_OK):
+            raise InputError(f"{path}: cannot be read (Permission denied)")
+
+
 def identity(record: Record) -> tuple[Hashable, ...]:
     """What no two rows of a dataset share. MLQA has every id in up to seven languages of questions on a context."""
     asked_in = record.query_lang if isinstance(record, MrcExample) else None
     return record.lang, asked_in, record.id
 
 
-def _folder(path: Path, task: Task, lang: str | None) -> Read[Record]:
+def _check_folder(path: Path, task: Task, lang: str | None) -> None:
     index = manifest.load(path)
     expected = SCHEMA_OF[task.kind]
     if _name(index.schema) != _name(expected):
@@ -137,6 +155,9 @@ def _folder(path: Path, task: Task, lang: str | None) -> Read[Record]:
         raise ConfigError(f"{path}: has schema {index.schema}, but the task reads {expected}.{hint}")
     if lang is not None and set(index.counts) != {lang}:
         raise ConfigError(f"{path}: its records are of {', '.join(sorted(index.counts))}, but its language is {lang!r}")
+
+
+def _folder(path: Path) -> Read[Record]:
     records: list[Record] = list(read_examples(path, verify=True))
     ledger = Ledger()
     for record in records:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any
 
 from schemas import manifest
 from schemas.paths import shown_path
+from schemas.provenance import commit as commit
 from training import whole
 from training.errors import ConfigError
 from training.recipes import ClismObjective, PretrainConfig, WaeObjective
@@ -180,16 +180,3 @@ def shown_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
 def fingerprint_of_dataset(folder: str) -> str:
     """SHA-256 of its manifest, which names the checksum of every shard."""
     return hashlib.sha256((Path(folder) / manifest.FILE_NAME).read_bytes()).hexdigest()
-
-
-def commit() -> str | None:
-    """Of the checkout that this code runs from, if it runs from one and git is there."""
-    here = Path(__file__).resolve().parent
-    git = ["git", "-C", str(here)]
-    try:
-        top = subprocess.run([*git, "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=True)
-        if Path(top.stdout.strip()) != here.parent:
-            return None
-        return subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None

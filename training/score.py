@@ -17,7 +17,7 @@ from training.metrics import aggregates, bootstrap, counting, mlqa, squad
 from training.metrics.counting import Counted
 from training.metrics.reports import FORMATS, Figure, Report, Row
 from training.metrics.signatures import checksum, signature
-from training.records import check_langs, task_of
+from training.records import check_langs, check_paths, task_of
 from training.tasks import squad_json
 from training.tasks.catalog import TASKS, Task
 from training.tasks.columns import read_tags
@@ -74,6 +74,7 @@ def report_of(config: ScoreConfig, unresolved: Sequence[Sequence[Iterable[Entity
     resolved, where it says so; official files cannot hold them. Raises `ConfigError` for what cannot work, and
     `InputError` naming the file and line at fault."""
     task = checked(config)
+    check_paths([*config.gold, *config.predictions])
     rows: list[Row] = []
     for index, (gold, predictions) in enumerate(zip(config.gold, config.predictions, strict=True)):
         given = config.langs[index] if config.langs else None

@@ -580,6 +580,7 @@ TRAIN_EN_HI = ["train", "--pair", "en-hi", "--model", "n"]
             "--symmetrize posterior",
         ),
         (["score", "--gold", "FOLDER/text.en"], 2, "No file of links"),
+        (["score", "--gold", "FOLDER/text.en", "--links", "no.links"], 2, "no.links: no such file"),
         (["score", "--gold", "FOLDER/text.en", "--links", "FOLDER/text.vi"], 1, "text.vi:1: expected links"),
         (["score", "--", "--runner=x"], 2, "runs on this machine"),
     ],

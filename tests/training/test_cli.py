@@ -107,17 +107,18 @@ def test_ctrl_c_says_what_repeating_does(capsys: pytest.CaptureFixture[str], mon
 def test_a_folder_that_is_no_dataset_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("pretrain", "clism", "--data", str(tmp_path / "absent"), "--output", str(tmp_path / "run"))
     code, _, err = run(*arguments, capsys=capsys)
-    assert code == 1 and f"{tmp_path}/absent: no such folder" in err
+    assert code == 2 and f"{tmp_path}/absent: no such folder" in err
 
 
 def test_a_model_that_is_not_there_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("training.models.files.snapshot_download", _unreachable)
-    arguments = ("--data", CLISM, "--output", str(tmp_path / "run"), "--model", str(tmp_path / "absent"))
-    code, _, err = run("pretrain", "clism", *arguments, capsys=capsys)
-    assert code == 1 and f"{tmp_path}/absent: no such folder" in err
-    assert not (tmp_path / "run").exists()
+    arguments = ("--data", CLISM, "--output", str(tmp_path / "run"))
+    for model, expected in ((str(tmp_path / "absent"), 2), ("absent/model", 1)):  # a path; a name on the hub
+        code, _, err = run("pretrain", "clism", *arguments, "--model", model, capsys=capsys)
+        assert code == expected and f"{model}: no such folder" in err
+        assert not (tmp_path / "run").exists()
 
 
 def test_texts_longer_than_the_model_has_positions_for_are_refused(

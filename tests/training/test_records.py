@@ -176,7 +176,7 @@ def test_unanswerable_questions_of_a_folder_have_their_label(tmp_path: Path) -> 
         (["dev-de.tsv", "dev-en.tsv"], "paws_x", ("de",), ConfigError, "a language for each of 2 files, found 1"),
         (["dev-de.tsv", "dev-de.tsv"], "paws_x", (), ConfigError, "dev-de.tsv: given twice"),
         (["empty-en.tsv"], "paws_x", ("en",), InputError, "empty-en.tsv: holds no record"),
-        (["dev-de.tsv", "absent.tsv"], "paws_x", (), InputError, "absent.tsv: no such file or folder"),
+        (["dev-de.tsv", "absent.tsv"], "paws_x", (), ConfigError, "absent.tsv: no such file or folder"),
         (
             ["pairs"],
             "xquad",

@@ -27,13 +27,14 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from training import whole
 from training.errors import ConfigError, InputError
 from training.models.card import model_card
+from training.models.files import ABOUT as _ABOUT
 from training.models.files import WEIGHTS, check_model_files, load_language_model, local_folder, read_json, sha256_of
 from training.models.heads import HEADS, TASK_HEADS, Head, name_in_model
 from training.models.tokenizer import load_tokenizer_of, save_tokenizer
 
 FORMAT_VERSION = 1
 
-_HEAD_WEIGHTS, _ABOUT = "heads.safetensors", "polyspan.json"
+_HEAD_WEIGHTS = "heads.safetensors"
 
 RESTORE = "Restore it from a copy, or write the model again from its last checkpoint"
 
