@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import os
 import shlex
+import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
@@ -20,11 +24,14 @@ except ModuleNotFoundError:
     ) from None
 
 from schemas.manifest import DatasetError
-from training.errors import ConfigError, InputError, TrainingError
+from schemas.output_folder import locked, tidy
+from training.commands import finetune_command, inputs_of, pretrain_command
+from training.errors import ConfigError, InputError, Terminated, TrainingError, in_words
 from training.finetune_recipes import FINETUNE_ABOUT, FINETUNE_RECIPES, FinetuneConfig
 from training.logbook import FIGURES, LOST, duration
+from training.outputs import is_done, leftovers, nothing_to_do, run_files, tidy_run
 from training.recipes import ABOUT, RECIPES, PretrainConfig
-from training.run_folder import check_config
+from training.run_folder import check_config, check_output
 
 if TYPE_CHECKING:
     from training.start import Finished
@@ -67,16 +74,68 @@ def main(arguments: Sequence[str] | None = None) -> None:
     143 stopped by Ctrl-C or SIGTERM, to go on later."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        command, rest = pick(arguments, COMMANDS, "command", USAGE)
-        command(rest)
+        with signals_as_exceptions(), threads_that_fail_quietly():
+            command, rest = pick(arguments, COMMANDS, "command", USAGE)
+            command(rest)
     except ConfigError as error:
         fail(str(error), 2)
     except (InputError, DatasetError, TrainingError) as error:
         fail(str(error), 1)
     except BrokenPipeError:  # `polyspan-train … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        fail("Stopped. Repeat the command: training goes on from its last checkpoint, all else begins anew.", 130)
+    except KeyboardInterrupt as error:
+        code = 128 + (signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT)
+        if not is_first_rank():
+            raise SystemExit(code) from None
+        fail("Stopped. Repeat the command: training goes on from its last checkpoint, all else begins anew.", code)
+    except Exception as error:
+        if (words := in_words(error)) is None:
+            raise
+        fail(words, 1)
+
+
+@contextmanager
+def signals_as_exceptions() -> Iterator[None]:
+    """Inside, SIGTERM raises `Terminated` and Ctrl-C `KeyboardInterrupt`; a second one in the same second, as torchrun
+    and terminals send them, is ignored. The training loop has its own handlers, which end the step first."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    last = -math.inf
+
+    def interrupt(number: int, _: Any) -> None:
+        nonlocal last
+        before, last = last, time.monotonic()
+        if last - before > 1.0:
+            raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+    handlers = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def threads_that_fail_quietly() -> Iterator[None]:
+    """Inside, a full disk in TensorBoard's thread prints no traceback: its writer raises the same error again."""
+    usual = threading.excepthook
+
+    def hook(of: threading.ExceptHookArgs) -> None:
+        if of.exc_value is None or in_words(of.exc_value) is None:
+            usual(of)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = usual
+
+
+def is_first_rank() -> bool:
+    """Of those that torchrun has started."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def pick(arguments: list[str], known: Mapping[str, Any], what: str, usage: str) -> tuple[Any, list[str]]:
@@ -100,6 +159,9 @@ def pretrain(arguments: list[str]) -> None:
     """Train a model on dataset folders."""
     config = recipe_config("pretrain", "--data FOLDER …", PretrainConfig, RECIPES, ABOUT, arguments)
     check_config(config)
+    if not config.overwrite and is_done(Path(config.output), pretrain_command(config)):
+        nothing_left(config.output, lambda: summary(config))
+        return
     with training_libraries():
         from training.pretrain import pretrain as run  # torch takes seconds to import, --help should not
     if ended(run(config)):
@@ -109,10 +171,25 @@ def pretrain(arguments: list[str]) -> None:
 def finetune(arguments: list[str]) -> None:
     """Train a model on a task's files."""
     config = recipe_config("finetune", "--train FILE …", FinetuneConfig, FINETUNE_RECIPES, FINETUNE_ABOUT, arguments)
+    if config.output and not config.overwrite and is_done(Path(config.output), finetune_command(config)):
+        check_output(config.output, inputs_of(config))
+        nothing_left(config.output, lambda: finetune_summary(config))
+        return
     with training_libraries():
         from training.finetune import finetune as run
     if ended(run(config)):
         print(finetune_summary(config))
+
+
+def nothing_left(output: str, told: Callable[[], str]) -> None:
+    """Says that a run is complete, and clears away what a process left that was killed at its very end."""
+    if is_first_rank():
+        if leftovers(Path(output)):
+            with locked(Path(output)):
+                tidy(Path(output), run_files)
+                tidy_run(Path(output))
+        print(nothing_to_do(output), file=sys.stderr)
+        print(told())
 
 
 def recipe_config(

@@ -27,6 +27,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
+from training import whole
+
 # What becomes of data on its way to the model (training/data/features.py).
 LOST = {
     "truncated_question": "questions beyond the limit of tokens, left out",
@@ -92,8 +94,13 @@ class Logbook:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._live and self._shown_at > -math.inf:
             print(file=self._stream)
-        self._rows.close()
-        self._board.close()
+        try:
+            self._rows.close()
+        finally:
+            try:
+                self._board.flush()  # raises what its thread could not write
+            finally:
+                self._board.close()
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
         row = {"step": step, **figures}
@@ -167,16 +174,23 @@ def cut_after(path: Path, step: int) -> deque[dict[str, float]]:
     A last line that a killed run left unfinished goes too.
     """
     recent: deque[dict[str, float]] = deque(maxlen=RECENT)
-    beside = path.with_name(f".unfinished-{path.name}")
-    with beside.open("w", encoding="utf-8") as rows:
-        for line in path.open(encoding="utf-8") if path.exists() else ():
-            row = json.loads(line) if line.endswith("\n") else None
+    with whole.replacing(path) as rows:
+        for line in path.open(encoding="utf-8", errors="replace") if path.exists() else ():
+            row = _row(line)
             if row is None or row["step"] > step:
                 break
             rows.write(line)
             recent.append(row)
-    beside.replace(path)
     return recent
+
+
+def _row(line: str) -> dict[str, float] | None:
+    """None for a line that a killed process left unfinished, or that was damaged."""
+    try:
+        row: dict[str, float] = json.loads(line)
+        return row if line.endswith("\n") and row["step"] > 0 else None
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def terminal_width() -> int:
