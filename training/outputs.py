@@ -78,7 +78,7 @@ def dataset_files(folder: Path) -> set[str] | None:
         return {name for name in _files(folder) if _OF_DATASET.fullmatch(name)}
     try:
         index = manifest.load(folder)
-    except DatasetError:
+    except (DatasetError, OSError):
         return None
     return {shard.file for shard in (*index.shards, *index.rejects)} | {manifest.FILE_NAME, "README.md"}
 
