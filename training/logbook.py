@@ -23,6 +23,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
@@ -81,7 +82,7 @@ class Logbook:
 
         self._steps, self._start, self._begun = steps, start, time.monotonic()
         self._stream = sys.stderr if stream is None else stream
-        self._live = self._stream.isatty()
+        self._live, self._folder = self._stream.isatty(), folder
         self._shown_at = -math.inf
         folder.mkdir(parents=True, exist_ok=True)
         self.recent = cut_after(folder / "metrics.jsonl", start)
@@ -94,21 +95,22 @@ class Logbook:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._live and self._shown_at > -math.inf:
             print(file=self._stream)
-        try:
-            self._rows.close()
-        finally:
-            try:
-                self._board.flush()  # raises what its thread could not write
-            finally:
-                self._board.close()
+        with ExitStack() as stack:  # all of it, whatever fails
+            stack.enter_context(whole.os_errors_of(self._folder / "tensorboard"))
+            stack.callback(self._board.close)
+            stack.callback(self._board.flush)  # raises what its thread could not write
+            stack.enter_context(whole.os_errors_of(self._folder / "metrics.jsonl"))
+            stack.callback(self._rows.close)
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
         row = {"step": step, **figures}
         self.recent.append(row)
-        self._rows.write(json.dumps(row) + "\n")
+        with whole.os_errors_of(self._folder / "metrics.jsonl"):
+            self._rows.write(json.dumps(row) + "\n")
         if step in (1, self._steps) or step % max(1, self._steps // POINTS) == 0:
-            for name, value in figures.items():
-                self._board.add_scalar(name, value, step)
+            with whole.os_errors_of(self._folder / "tensorboard"):
+                for name, value in figures.items():
+                    self._board.add_scalar(name, value, step)
         self._show(step)
 
     def say(self, text: str) -> None:

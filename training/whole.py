@@ -96,10 +96,12 @@ def publish(beside: Path, final: Path) -> None:
 
 @contextmanager
 def os_errors_of(path: Path) -> Iterator[None]:
-    """Inside, what libraries in Rust raise where the system refuses to write is an `OSError` about `path`."""
+    """Inside, what libraries in Rust raise where the system refuses to write is an `OSError` about `path`, and so is an
+    `OSError` that names no file."""
     try:
         yield
     except Exception as error:
-        if isinstance(error, OSError) or (number := os_error_number(error)) is None:
+        number = error.errno if isinstance(error, OSError) else os_error_number(error)
+        if number is None or getattr(error, "filename", None):
             raise
         raise OSError(number, os.strerror(number), str(path)) from error
