@@ -369,6 +369,7 @@ def tidy(folder: Path, files_of: FilesOf) -> None:
         if old.exists() and not (old / NEW).exists():
             delete_output(old, files_of)
             with suppress(OSError):
+                (old / LOCK).unlink(missing_ok=True)  # ours, moved there by the exchange
                 old.rmdir()
         (real / NEW).unlink()
 

@@ -72,11 +72,14 @@ Repeat a command to go on with a run that was stopped.
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script. Exit codes: 0 done, 1 the input or the training failed, 2 the arguments cannot work, 130 or
     143 stopped by Ctrl-C or SIGTERM, to go on later."""
+    is_script = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with signals_as_exceptions(), threads_that_fail_quietly():
             command, rest = pick(arguments, COMMANDS, "command", USAGE)
             command(rest)
+        if is_script:  # what is left is the end of the interpreter and its libraries, a second or two
+            ignore_signals()
     except ConfigError as error:
         fail(str(error), 2)
     except (InputError, DatasetError, TrainingError) as error:
@@ -115,6 +118,12 @@ def signals_as_exceptions() -> Iterator[None]:
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
+
+
+def ignore_signals() -> None:
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
