@@ -81,7 +81,8 @@ class FewShotConfig:
     """The folder to write. Repeat a command to go on where it was stopped, or to try again what failed; models, sizes
     and draws may be added."""
     overwrite: bool = False
-    """Begin anew, over the runs that stand in the output folder."""
+    """Begin anew. A series in the output folder stays until the new one, made in `.NAME.new` beside it, is complete and
+    takes its place."""
     keep_models: bool = False
     """Keep what every run has trained: gigabytes each. Else its scores, predictions and logs stay."""
     format: Literal["text", "markdown", "latex"] = "text"

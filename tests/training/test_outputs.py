@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tests.training.people import people_config, squad
-from tests.training.runs import DATA, losses, small, weights
+from tests.training.runs import DATA, finish, losses, small, start, weights
 from tests.training.tuned import save_tuned
 from training import cli, outputs
 from training.errors import ConfigError, InputError, TrainingError
@@ -291,6 +291,20 @@ def test_one_that_was_killed_before_its_first_step_hinders_no_other_command(tmp_
     (tmp_path / "run" / "run.json").write_text(about)
     pretrain(replace(config, recipe=replace(config.recipe, learning_rate=0.25)))
     assert json.loads((tmp_path / "run" / "run.json").read_text())["recipe"]["learning_rate"] == 0.25
+
+
+@pytest.mark.slow
+def test_two_ranks_agree_on_the_folder_and_on_its_lock(tmp_path: Path) -> None:
+    config = small("tiny_clism", tmp_path / "run", steps=2)
+    assert finish(start(config, ranks=2)) == [0, 0]
+    other = replace(config, overwrite=True, recipe=replace(config.recipe, learning_rate=1e-2))
+    with another_process_writes(tmp_path / "run"):
+        before = state(tmp_path)
+        assert 0 not in finish(start(other, ranks=2))
+        assert state(tmp_path) == before
+    assert finish(start(other, ranks=2)) == [0, 0]
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["recipe"]["learning_rate"] == 1e-2
+    assert [path.name for path in tmp_path.iterdir()] == ["run"] and not outputs.leftovers(tmp_path / "run")
 
 
 # --- repeating a finished command -------------------------------------------------------------------------------------
