@@ -41,7 +41,7 @@ from training.finetune_recipes import FinetuneConfig, FinetuneRecipe, plain_valu
 from training.inference_config import Computing, EvaluateConfig
 from training.metrics.reports import TITLES
 from training.metrics.tables import Table, latex, markdown, text
-from training.outputs import SERIES, delete_parts, is_series, series_files
+from training.outputs import SERIES, delete_parts, has_progress, is_series, series_files
 from training.past_runs import in_order, main_figures, mean_and_sd, read_results
 from training.records import read_records, task_of
 from training.run_folder import check_numbers
@@ -163,7 +163,7 @@ def few_shot(config: FewShotConfig, finetune: Finetune, evaluate: Evaluate) -> t
     A run that fails is recorded, and the others go on. Raises `ConfigError` and `InputError` before the first run.
     """
     about, output = check_files(config), Path(config.output)
-    with place_for_series(config) as (folder, replaces):
+    with place_for_series(config, about) as (folder, replaces):
         found = train_all(replace(config, output=str(folder), overwrite=False), about, replaces, finetune, evaluate)
         series, stopped_by = found
         if replaces and not stopped_by and not series.failed:
@@ -174,15 +174,18 @@ def few_shot(config: FewShotConfig, finetune: Finetune, evaluate: Evaluate) -> t
 
 
 @contextmanager
-def place_for_series(config: FewShotConfig) -> Iterator[tuple[Path, bool]]:
+def place_for_series(config: FewShotConfig, about: dict[str, Any]) -> Iterator[tuple[Path, bool]]:
     """Inside, this process alone writes the series: where, and whether that is beside an old one, to replace it."""
     output = Path(config.output)
     recover(output)
     with locked(output):
+        was_replaced = (output / NEW).exists()  # by this command, which was killed before it could tidy up
         tidy(output, series_files)
-        if config.overwrite and (output / SERIES).exists() and begun(config, None).scores:
+        if was_replaced and is_of(config, about):
+            yield output, False
+        elif config.overwrite and (output / SERIES).exists() and begun(config, None).scores:
             new = begin_replacement(output, series_files)
-            _say(f"{output} stays as it is until the new series is complete, which is made in {new}")
+            _say(f"{output} stays as it is until the new series, which is made in {new}, is complete")
             with locked(new, becomes=output.resolve()):
                 yield new, True
         else:
@@ -292,7 +295,7 @@ def check_files(config: FewShotConfig) -> dict[str, Any]:
 def begun(config: FewShotConfig, about: dict[str, Any] | None, replaceable: bool = False) -> Series:
     """The series in the output folder as far as it is done, or a new one; any series if nothing is known `about` it.
 
-    Raises `ConfigError` if it is another, unless that is `replaceable`, and goes.
+    Raises `ConfigError` if it is another, unless that is `replaceable` or never took a step, and goes.
     """
     path = Path(config.output) / SERIES
     if not path.exists():
@@ -303,7 +306,7 @@ def begun(config: FewShotConfig, about: dict[str, Any] | None, replaceable: bool
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: not what few-shot writes ({error}). Take another --output") from None
     other = [name for name, value in (about or {}).items() if before.get(name) != json.loads(json.dumps(value))]
-    if other and replaceable:
+    if other and (replaceable or not (scores or any(map(has_progress, path.parent.glob("*/*/sample-*"))))):
         own = series_files(path.parent) or set()
         delete_files(path.parent, own - {NEW, LOCK})
         return Series(about or {}, {}, {})
@@ -313,6 +316,14 @@ def begun(config: FewShotConfig, about: dict[str, Any] | None, replaceable: bool
             "or begin anew with --overwrite"
         )
     return Series(about or {}, scores, {})
+
+
+def is_of(config: FewShotConfig, about: dict[str, Any]) -> bool:
+    """Whether the output folder holds this very series."""
+    try:
+        return bool(begun(config, about).scores)
+    except ConfigError:
+        return False
 
 
 def test_task(config: FewShotConfig) -> str:

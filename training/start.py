@@ -63,7 +63,7 @@ def place_for(output: Path, overwrite: bool, command: str) -> Iterator[Place]:
 
         place = from_first_rank(enter)
         if place.is_new:
-            tell(f"{output} stays as it is until the new run is complete, which is made in {place.folder}")
+            tell(f"{output} stays as it is until the new run, which is made in {place.folder}, is complete")
         yield place
 
 

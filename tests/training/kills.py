@@ -57,7 +57,9 @@ def kill_everywhere(case: Case, folder: Path, first: int = 1, step: int = 1, mos
         found[verdict(case, output, old, expected)] += 1
         code, told = in_child(lambda output=output: case.run(output), here)  # type: ignore[misc]
         assert code == 0, f"repeated after operation {number}: exit code {code}\n{told}"
-        assert contents(output, marks=True) == expected, f"after operation {number}"
+        assert (now := contents(output, marks=True)) == expected, (
+            f"after operation {number}: {differing(now, expected)}"
+        )
         assert sorted(path.name for path in here.iterdir()) == ["mine.txt", "out", "told"], f"after operation {number}"
         assert (here / "mine.txt").read_text() == "mine"
         shutil.rmtree(here)

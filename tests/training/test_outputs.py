@@ -196,9 +196,7 @@ def test_an_old_run_stays_whole_until_the_new_one_takes_its_place(
             pretrain(other)
     assert state(tmp_path / "run") == before
     told = capsys.readouterr().err
-    assert (
-        f"{tmp_path / 'run'} stays as it is until the new run is complete, which is made in {tmp_path}/.run.new" in told
-    )
+    assert f"{tmp_path / 'run'} stays as it is until the new run, which is made in {tmp_path}/.run.new, is" in told
     assert outputs.is_run(tmp_path / ".run.new")
     pretrain(other)
     assert "Going on with tiny_clism" in capsys.readouterr().err  # where the new run was
