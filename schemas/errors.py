@@ -25,7 +25,8 @@ class RunnerError(RuntimeError):
 _HINTS = {
     errno.ENOSPC: "Make room and repeat the command",
     errno.EDQUOT: "Make room within your quota and repeat the command",
-    errno.EFBIG: "Raise the limit of a file's size (ulimit -f) and repeat the command",
+    errno.EFBIG: "The system limits the size of files (ulimit -f): raise the limit and repeat the command",
+    errno.ENOTDIR: "A part of the path is a file: choose another folder with --output",
     errno.EROFS: "The file system is read-only: choose another folder with --output",
     errno.EACCES: "Change the permissions, or choose another folder",
     errno.EPERM: "Change the permissions, or choose another folder",

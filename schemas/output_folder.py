@@ -124,12 +124,15 @@ def delete_files(folder: Path, names: Iterable[str]) -> None:
                 os.rmdir(path)
 
 
-_MARKS = ("job.json", "run.json", "manifest.json", "polyspan.json", "report.json")
+_MARKS = {
+    *("job.json", "run.json", "manifest.json", "polyspan.json"),
+    *("report.json", "evaluation.json", "few_shot.json"),
+}
 
 
 def _deletion_order(name: str) -> tuple[bool, bool, int, str]:
-    is_mark = name.rpartition("/")[2] in _MARKS
-    return name in (LOCK, NEW), is_mark, -name.count("/"), name
+    base = name.rpartition("/")[2]
+    return base in (LOCK, NEW), base in _MARKS, -name.count("/"), name
 
 
 def files_in(folder: Path) -> Iterator[str]:

@@ -51,10 +51,8 @@ def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -
     folder, size = Path(config.output) / "candidates", config.recipe.method.candidates
     if rank() == 0:
         baseline = load_predictor(config.baseline, torch.device("cpu"))
-        made_of = about(config.baseline, baseline, records, size)
-        if folder.exists() and not config.overwrite:
-            _check_made_of(folder, made_of)
-        else:
+        made_of = about(_name_of(config), baseline, records, size)
+        if not (folder.exists() and _are_made_of(folder, made_of, config.overwrite)):
             with process_group() as found:
                 device = chosen_device(config.device, found)
             baseline.model.to(device)
@@ -65,12 +63,18 @@ def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -
                 baseline._replace(device=device),
                 made_of,
                 precision(config.recipe, device),
-                overwrite=config.overwrite,
+                overwrite=True,
             )
             shares = ", ".join(f"{share:.1f}% in {k}" for k, share in recall(index).items())
             tell(f"True answers among the baseline's best: {shares}")
     barrier()
     return read_candidates(folder, records)
+
+
+def _name_of(config: FinetuneConfig) -> str:
+    """The baseline's path; within the run's own folder relative to that, which may yet change its name."""
+    output, baseline = Path(config.output), Path(config.baseline)
+    return baseline.relative_to(output).as_posix() if baseline.is_relative_to(output) else config.baseline
 
 
 def about(name: str, baseline: Predictor, records: Sequence[MrcExample], size: int) -> dict[str, Any]:
@@ -157,12 +161,14 @@ def recall(index: Manifest) -> dict[int, float]:
     return {k: 100 * hits / max(1, counts.examples) for k, hits in counts.hits.items()}
 
 
-def _check_made_of(folder: Path, made_of: dict[str, Any]) -> None:
+def _are_made_of(folder: Path, made_of: dict[str, Any], replaceable: bool) -> bool:
+    """Raises `ConfigError` if the candidates there are of another run, unless they are `replaceable`."""
     there = manifest.load(folder).config
     changed = [name for name in _DECIDING if there.get(name) != made_of[name]]
-    if changed:
+    if changed and not replaceable:
         differences = ", ".join(f"{name} {there.get(name)}, not {made_of[name]}" for name in changed)
         raise ConfigError(
             f"{folder}: made for another run ({differences}). Give the same --baseline and --train to go on with that "
             "run, begin anew with --overwrite, or take another --output"
         )
+    return not changed

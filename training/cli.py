@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shlex
+import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import cleandoc
 from pathlib import Path
@@ -22,13 +26,16 @@ except ModuleNotFoundError as error:
     end("polyspan-train", f"{error.name} is not installed: pip install 'polyspan[training]'", WRONG_USE)
 
 from schemas import command_line
-from schemas.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, WRONG_USE
+from schemas.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, TERMINATED, WRONG_USE
 from schemas.manifest import DatasetError, NotFoundError
-from training.errors import ConfigError, InputError, TrainingError
+from schemas.output_folder import locked, tidy
+from training.commands import finetune_command, inputs_of, pretrain_command
+from training.errors import ConfigError, InputError, Terminated, TrainingError, in_words
 from training.finetune_recipes import FINETUNE_ABOUT, FINETUNE_RECIPES, FinetuneConfig
 from training.logbook import FIGURES, LOST, duration
+from training.outputs import is_done, leftovers, nothing_to_do, run_files, tidy_run
 from training.recipes import ABOUT, RECIPES, PretrainConfig
-from training.run_folder import check_config
+from training.run_folder import check_config, check_output
 
 if TYPE_CHECKING:
     from training.start import Finished
@@ -73,21 +80,80 @@ RECIPE_USAGE += EXIT_CODES
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script. Exits with the codes of `schemas.command_line`."""
+    is_script = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     command_line.answer_version("polyspan-train", arguments)
     try:
-        command, rest = pick(arguments, COMMANDS, "command", USAGE)
-        command(rest)
+        with signals_as_exceptions(), threads_that_fail_quietly():
+            command, rest = pick(arguments, COMMANDS, "command", USAGE)
+            command(rest)
+        if is_script:  # what is left is the end of the interpreter and its libraries, a second or two
+            ignore_signals()
     except (ConfigError, NotFoundError) as error:
         fail(str(error), WRONG_USE)
     except (InputError, DatasetError, TrainingError) as error:
         fail(str(error), FAILED)
     except BrokenPipeError:  # `polyspan-train … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except KeyboardInterrupt:
-        fail(
-            "Stopped. Repeat the command: training goes on from its last checkpoint, all else begins anew.", INTERRUPTED
-        )
+    except KeyboardInterrupt as error:
+        code = TERMINATED if isinstance(error, Terminated) else INTERRUPTED
+        if not is_first_rank():
+            raise SystemExit(code) from None
+        fail("Stopped. Repeat the command: training goes on from its last checkpoint, all else begins anew.", code)
+    except Exception as error:
+        if (words := in_words(error)) is None:
+            raise
+        fail(words, FAILED)
+
+
+@contextmanager
+def signals_as_exceptions() -> Iterator[None]:
+    """Inside, SIGTERM raises `Terminated` and Ctrl-C `KeyboardInterrupt`; a second one in the same second, as torchrun
+    and terminals send them, is ignored. The training loop has its own handlers, which end the step first."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    last = -math.inf
+
+    def interrupt(number: int, _: Any) -> None:
+        nonlocal last
+        before, last = last, time.monotonic()
+        if last - before > 1.0:
+            raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+    handlers = {number: signal.signal(number, interrupt) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def ignore_signals() -> None:
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def threads_that_fail_quietly() -> Iterator[None]:
+    """Inside, a full disk in TensorBoard's thread prints no traceback: its writer raises the same error again."""
+    usual = threading.excepthook
+
+    def hook(of: threading.ExceptHookArgs) -> None:
+        if of.exc_value is None or in_words(of.exc_value) is None:
+            usual(of)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = usual
+
+
+def is_first_rank() -> bool:
+    """Of those that torchrun has started."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def pick(arguments: list[str], known: Mapping[str, Any], what: str, usage: str) -> tuple[Any, list[str]]:
@@ -103,6 +169,9 @@ def pretrain(arguments: list[str]) -> None:
     """Train a model on dataset folders."""
     config = recipe_config("pretrain", "--data FOLDER …", PretrainConfig, RECIPES, ABOUT, arguments)
     check_config(config)
+    if not config.overwrite and is_done(Path(config.output), pretrain_command(config)):
+        nothing_left(config.output, lambda: summary(config))
+        return
     with training_libraries():
         from training.pretrain_checks import check_inputs
 
@@ -115,6 +184,10 @@ def pretrain(arguments: list[str]) -> None:
 def finetune(arguments: list[str]) -> None:
     """Train a model on a task's files."""
     config = recipe_config("finetune", "--train FILE …", FinetuneConfig, FINETUNE_RECIPES, FINETUNE_ABOUT, arguments)
+    if config.output and not config.overwrite and is_done(Path(config.output), finetune_command(config)):
+        check_output(config.output, inputs_of(config))
+        nothing_left(config.output, lambda: finetune_summary(config))
+        return
     with training_libraries():
         from training.finetune_checks import check, check_inputs
 
@@ -123,6 +196,17 @@ def finetune(arguments: list[str]) -> None:
         from training.finetune import finetune as run
     if ended(run(config)):
         print(finetune_summary(config))
+
+
+def nothing_left(output: str, told: Callable[[], str]) -> None:
+    """Says that a run is complete, and clears away what a process left that was killed at its very end."""
+    if is_first_rank():
+        if leftovers(Path(output)):
+            with locked(Path(output)):
+                tidy(Path(output), run_files)
+                tidy_run(Path(output))
+        print(nothing_to_do(output), file=sys.stderr)
+        print(told())
 
 
 def recipe_config(

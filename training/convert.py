@@ -3,21 +3,29 @@ that the files hold."""
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from schemas import mrc
+import pyarrow as pa
+
+from schemas import manifest, mrc
 from schemas.card import by_count
 from schemas.counts import RecordCounts
-from schemas.manifest import InputFile, Manifest
+from schemas.manifest import DatasetError, InputFile, Manifest
 from schemas.mrc import MrcExample, TaggingExample
+from schemas.output_folder import NEW, check_output, locked, recover, tidy
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject
+from schemas.shards import check_shard
 from training.data.write import check_free, write_dataset
 from training.errors import ConfigError, InputError
+from training.metrics.signatures import polyspan_version
+from training.outputs import dataset_files, digest_of
 from training.records import SCHEMA_OF, Record, Records, identity, read_records
+from training.run_folder import commit
 from training.tasks.files import LeftOut
 
 REJECTS_PER_REASON = 100  # that are kept for reading, of each language; all are counted
@@ -51,9 +59,52 @@ class Sorted(NamedTuple):
 def run(config: ConvertConfig) -> str:
     """Writes the folder; returns what to tell. Raises `ConfigError` for what cannot work, and `InputError` naming the
     file at fault: also one that has no labels, whatever the task."""
-    check_free(config.output, config.overwrite)
     if folders := [path for path in config.files if path.is_dir()]:
         raise ConfigError(f"{folders[0]}: is a folder. Expected a file as the task's authors or XTREME publish it")
+    recover(config.output)
+    check_output(config.output, dataset_files, {"--files": config.files})
+    if is_done(config):
+        return (
+            f"{config.output}: complete, nothing to do. Look at it: "
+            f"polyspan-inspect show {shlex.quote(str(config.output))}\n"
+        )
+    check_free(config.output, config.overwrite)
+    with locked(config.output):
+        return _convert(config)
+
+
+def is_done(config: ConvertConfig) -> bool:
+    """Whether the folder holds the whole dataset that the command makes. Ends what a process that died had begun."""
+    if not (config.output / manifest.FILE_NAME).is_file():
+        return False
+    found = manifest.load(config.output)
+    if (found.config, found.commit) != (settings_of(config), commit()) or (
+        found.versions["polyspan"],
+        found.versions["pyarrow"],
+    ) != (polyspan_version(), pa.__version__):
+        return False
+    if not all(path.is_file() for path in config.files) or list(found.inputs) != inputs_of(config):
+        return False
+    try:
+        for shard in (*found.shards, *found.rejects):
+            check_shard(config.output / shard.file, shard.info, found.schema if shard in found.shards else "rejects/1")
+    except DatasetError:
+        return False
+    if (config.output / NEW).exists():
+        with locked(config.output):
+            tidy(config.output, dataset_files)
+    return True
+
+
+def settings_of(config: ConvertConfig) -> dict[str, Any]:
+    return {"task": config.task, "langs": list(config.langs)}
+
+
+def inputs_of(config: ConvertConfig) -> list[InputFile]:
+    return [InputFile(config.task, path.name, path.stat().st_size, digest_of(path)) for path in config.files]
+
+
+def _convert(config: ConvertConfig) -> str:
     read = read_records(config.files, config.task, config.langs, labelled=True)
     found = sort_out(read)
     if not found.kept:
@@ -65,11 +116,8 @@ def run(config: ConvertConfig) -> str:
         found.kept,
         found.counts,
         rejects=found.rejects,
-        config={"task": config.task, "langs": list(config.langs)},
-        inputs=[
-            InputFile(config.task, source.path.name, source.path.stat().st_size, source.sha256)
-            for source in read.sources
-        ],
+        config=settings_of(config),
+        inputs=inputs_of(config),
         overwrite=config.overwrite,
     )
     return _report(config, read, found, index)

@@ -6,14 +6,18 @@ Every operation must be called by all ranks, in the same order.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
+
+from training.errors import ConfigError
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -55,6 +59,27 @@ def barrier() -> None:
     """Wait until every rank is here."""
     if _grouped():
         dist.barrier()
+
+
+def from_first_rank(make: Callable[[], T]) -> T:
+    """What `make` gives on the first rank, on every rank. If it raises there, the other ranks exit with its code, and
+    leave it to the first to say why."""
+    if not _grouped():
+        return make()
+    message: list[Any] = [None, None]
+    error = None
+    if rank() == 0:
+        try:
+            message[0] = make()
+        except Exception as raised:
+            error, message[1] = raised, 2 if isinstance(raised, ConfigError) else 1
+    dist.broadcast_object_list(message, src=0)
+    if error:
+        raise error
+    if message[1] is not None:
+        raise SystemExit(message[1])
+    value: T = message[0]
+    return value
 
 
 def all_reduce_sum(x: Tensor) -> Tensor:

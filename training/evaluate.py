@@ -6,6 +6,8 @@ results/TASK/
   predictions/xquad.de.json    the official format: {id: answer}; .tsv: a tag a line; .txt: a label a line
   predictions/xquad.de.jsonl   all that the model says: `Prediction`s, with places and probabilities
   report.json, report.txt      the figures
+  evaluation.json              the files of all this, the first that is written
+The folder is written beside its place, which it takes when it is complete.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
+from schemas.output_folder import check_output, locked, recover
 from schemas.paths import shown_path
 from training import score, whole
 from training.errors import ConfigError, InputError
@@ -42,6 +45,7 @@ from training.metrics import aggregates
 from training.metrics.counting import Counted
 from training.metrics.reports import FORMATS, Report, as_json, as_text
 from training.models.folder import Provenance
+from training.outputs import EVALUATION, evaluation_files
 from training.predictions import Prediction
 from training.run_folder import shown_recipe
 from training.score import ScoreConfig
@@ -59,15 +63,53 @@ def run(config: EvaluateConfig) -> str:
 def evaluate(config: EvaluateConfig) -> Report:
     """Writes the output folder. Raises as `run` does."""
     output = output_of(config)
+    recover(output)
+    check_output(output, evaluation_files, inputs_of(config))
     scoring, task = checked(config, output)
     golds = read_golds(config, scoring, task)
-    if config.labels and not scoring.langs:  # a label file does not always say its language
-        scoring = replace(scoring, langs=tuple(gold.langs[0] for gold in golds))
+    with locked(output):
+        return evaluate_into(output, config, golds, task)
+
+
+def evaluate_into(output: Path, config: EvaluateConfig, golds: Sequence[Gold], task: Task) -> Report:
+    """Writes the output folder, which no other process writes to, in place of the evaluation that may be there."""
     device = device_of(config.computing)
     predictor = load_predictor(model_in(config.model), device)
     for each in misfits(predictor.reading, config.model, config.task, task):
         say(each)
 
+    without = [gold.path for gold in golds if "unlabelled" in gold.flags and not config.labels]
+    report, error = None, None
+    with whole.folder(output, evaluation_files) as beside:
+        scoring, _ = checked(config, beside)
+        if config.labels and not scoring.langs:  # a label file does not always say its language
+            scoring = replace(scoring, langs=tuple(gold.langs[0] for gold in golds))
+        list_files(beside, config.task, scoring.predictions)
+        unresolved = predict_all(config, scoring, golds, task, predictor)
+        try:
+            report = None if without else score.report_of(scoring, unresolved)
+        except InputError as raised:  # the predictions, which took longer, stay
+            error = raised
+        if report:
+            values = json.loads(as_json(report)) | {"model": origin(config, predictor)}
+            whole.text(beside / "report.json", json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+            whole.text(beside / "report.txt", as_text(report))
+    if error:
+        raise error
+    if report is None:
+        raise InputError(
+            f"{without[0]}: has no labels, so nothing is scored. The predictions of all files are in "
+            f"{output / 'predictions'}. XTREME takes the labels out of its test files: give its label files with "
+            "--labels"
+        )
+    say(f"Written: {output}")
+    return report
+
+
+def predict_all(
+    config: EvaluateConfig, scoring: ScoreConfig, golds: Sequence[Gold], task: Task, predictor: Predictor
+) -> list[list[tuple[Entity, ...]] | None]:
+    """Writes the predictions of every file; returns what is known of entities before overlaps were resolved."""
     notes: Counter[str] = Counter()
     unresolved = []
     for gold, path in zip(golds, scoring.predictions, strict=True):
@@ -76,8 +118,8 @@ def evaluate(config: EvaluateConfig) -> Report:
                 predictor.model,
                 predictor.formulation,
                 gold.records,
-                device,
-                precision_of(config.computing, device),
+                predictor.device,
+                precision_of(config.computing, predictor.device),
                 config.computing.batch_tokens,
                 progress,
                 notes,
@@ -89,19 +131,19 @@ def evaluate(config: EvaluateConfig) -> Report:
     for note, what in NOTED.items():
         if notes[note]:
             say(f"{what}: {notes[note]:,}")
+    return unresolved
 
-    if without := [gold.path for gold in golds if "unlabelled" in gold.flags and not config.labels]:
-        raise InputError(
-            f"{without[0]}: has no labels, so nothing is scored. The predictions of all files are in "
-            f"{output / 'predictions'}. XTREME takes the labels out of its test files: give its label files with "
-            "--labels"
-        )
-    report = score.report_of(scoring, unresolved)
-    values = json.loads(as_json(report)) | {"model": origin(config, predictor)}
-    whole.text(output / "report.json", json.dumps(values, indent=2, ensure_ascii=False) + "\n")
-    whole.text(output / "report.txt", as_text(report))
-    say(f"Written: {output}")
-    return report
+
+def list_files(folder: Path, task: str, predictions: Sequence[Path]) -> None:
+    """Writes evaluation.json, which says what belongs to the evaluation; another file in its folder is the user's."""
+    names = [each.relative_to(folder).as_posix() for path in predictions for each in (path, path.with_suffix(".jsonl"))]
+    files = sorted({*names, "report.json", "report.txt", EVALUATION})
+    whole.text(folder / EVALUATION, json.dumps({"format_version": 1, "task": task, "files": files}, indent=2) + "\n")
+
+
+def inputs_of(config: EvaluateConfig) -> dict[str, Sequence[str | Path]]:
+    """What must not be in the output folder, by the option that names it."""
+    return {"MODEL": [config.model], "--gold": config.gold, "--labels": config.labels}
 
 
 class Gold(NamedTuple):

@@ -14,24 +14,37 @@ import io
 import json
 import os
 import re
-import shutil
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from schemas.manifest import DatasetError
+from schemas.output_folder import (
+    LOCK,
+    NEW,
+    begin_replacement,
+    check_output,
+    delete_files,
+    delete_output,
+    finish_replacement,
+    locked,
+    recover,
+    tidy,
+)
 from schemas.paths import shown_path, shown_paths, shown_text
 from training import plots, whole
-from training.errors import ConfigError, InputError, TrainingError
+from training.errors import ConfigError, InputError, TrainingError, in_words
 from training.finetune_checks import check as check_run
 from training.finetune_recipes import FinetuneConfig, FinetuneRecipe, plain_values
 from training.inference_config import Computing, EvaluateConfig
 from training.metrics.reports import TITLES
 from training.metrics.tables import Table, latex, markdown, text
 from training.models.files import check_model
+from training.outputs import SERIES, delete_parts, has_progress, is_series, series_files
 from training.past_runs import in_order, main_figures, mean_and_sd, read_results
 from training.records import check_recipe, check_sources, read_records, task_of
 from training.run_folder import check_numbers
@@ -71,7 +84,8 @@ class FewShotConfig:
     """The folder to write. Repeat a command to go on where it was stopped, or to try again what failed; models, sizes
     and draws may be added."""
     overwrite: bool = False
-    """Begin anew, over the runs that stand in the output folder."""
+    """Begin anew. A series in the output folder stays until the new one, made in `.NAME.new` beside it, is complete and
+    takes its place."""
     keep_models: bool = False
     """Keep what every run has trained: gigabytes each. Else its scores, predictions and logs stay."""
     format: Literal["text", "markdown", "latex"] = "text"
@@ -125,6 +139,11 @@ Evaluate = Callable[[EvaluateConfig], Any]
 def run(config: FewShotConfig) -> int:
     """Prints the table; the exit code: 0, 1 if a run failed, 128 and more if a signal stopped it."""
     check_inputs(config)
+    about = check_files(config)
+    if not config.overwrite and is_done(config, series := begun(config, about)):
+        _say(f"{config.output}: complete, nothing to do.")
+        tell_of(config, series)
+        return 0
     from training.evaluate import evaluate  # torch takes seconds to import
     from training.finetune import finetune
 
@@ -133,12 +152,16 @@ def run(config: FewShotConfig) -> int:
         _say(f"Stopped with {len(series.scores):,} runs done. Repeat the command to go on.")
         return 128 + stopped_by
     if series.scores:
-        draw = {"text": text, "markdown": markdown, "latex": latex}[config.format]
-        print(draw(table_of(config, series)))
-        _say(f"Every score: {Path(config.output) / 'few_shot.csv'}\nCurves: {Path(config.output) / 'few_shot.svg'}")
+        tell_of(config, series)
     for each, error in series.failed.items():
         _say(f"failed: {each}: {error}")
     return 1 if series.failed else 0
+
+
+def tell_of(config: FewShotConfig, series: Series) -> None:
+    draw = {"text": text, "markdown": markdown, "latex": latex}[config.format]
+    print(draw(table_of(config, series)))
+    _say(f"Every score: {Path(config.output) / 'few_shot.csv'}\nCurves: {Path(config.output) / 'few_shot.svg'}")
 
 
 def few_shot(config: FewShotConfig, finetune: Finetune, evaluate: Evaluate) -> tuple[Series, int | None]:
@@ -146,9 +169,47 @@ def few_shot(config: FewShotConfig, finetune: Finetune, evaluate: Evaluate) -> t
 
     A run that fails is recorded, and the others go on. Raises `ConfigError` and `InputError` before the first run.
     """
+    about, output = check_files(config), Path(config.output)
+    with place_for_series(config, about) as (folder, replaces):
+        found = train_all(replace(config, output=str(folder), overwrite=False), about, replaces, finetune, evaluate)
+        series, stopped_by = found
+        if replaces and not stopped_by and not series.failed:
+            finish_replacement(output, series_files)
+        elif replaces and not stopped_by:
+            _say(f"{output} stays as it is, since runs failed. The new series is in {folder}: repeat the command")
+    return found
+
+
+@contextmanager
+def place_for_series(config: FewShotConfig, about: dict[str, Any]) -> Iterator[tuple[Path, bool]]:
+    """Inside, this process alone writes the series: where, and whether that is beside an old one, to replace it."""
     output = Path(config.output)
-    about, tries = check_files(config), list(tries_of(config))
-    series = begun(config, about)
+    recover(output)
+    with locked(output):
+        was_replaced = (output / NEW).exists()  # by this command, which was killed before it could tidy up
+        tidy(output, series_files)
+        if was_replaced and is_of(config, about):
+            yield output, False
+        elif config.overwrite and (output / SERIES).exists() and begun(config, None).scores:
+            new = begin_replacement(output, series_files)
+            _say(f"{output} stays as it is until the new series, which is made in {new}, is complete")
+            with locked(new, becomes=output.resolve()):
+                yield new, True
+        else:
+            if config.overwrite:
+                delete_output(output, series_files)
+            yield output, False
+
+
+def train_all(
+    config: FewShotConfig, about: dict[str, Any], replaceable: bool, finetune: Finetune, evaluate: Evaluate
+) -> tuple[Series, int | None]:
+    """Runs what is not done yet in `config.output`, where another series may go if it is `replaceable`."""
+    output, tries = Path(config.output), list(tries_of(config))
+    series = begun(config, about, replaceable)
+    whole.text(output / SERIES, series.to_json())  # the mark of all that follows
+    for each in series.scores:
+        drop_heavy(config, each)  # of a process that was killed before it could
     left = [each for each in tries if each not in series.scores]
     if len(left) < len(tries):
         _say(f"{len(tries) - len(left):,} of {len(tries):,} runs are done.")
@@ -161,6 +222,8 @@ def few_shot(config: FewShotConfig, finetune: Finetune, evaluate: Evaluate) -> t
             evaluate(evaluation(config, folder))
             found = read_results(folder / "results" / test_task(config) / "report.json")
         except Exception as error:  # the next one may fare better: a bad draw, a model that is missing, no memory
+            if in_words(error):  # a full disk: the others would fare alike
+                raise
             if not isinstance(error, ConfigError | InputError | DatasetError | TrainingError):
                 traceback.print_exc()
             series.failed[each] = f"{type(error).__name__}: {error}"
@@ -169,14 +232,30 @@ def few_shot(config: FewShotConfig, finetune: Finetune, evaluate: Evaluate) -> t
             series.scores[each] = {
                 row: {name: bar.value for name, bar in of.items()} for row, of in found.in_papers.items()
             }
-        whole.text(output / "few_shot.json", series.to_json())
-        if each in series.scores and not config.keep_models:
-            for name in HEAVY:
-                shutil.rmtree(folder / name, ignore_errors=True)
+        whole.text(output / SERIES, series.to_json())
+        if each in series.scores:
+            drop_heavy(config, each)
     whole.text(output / "few_shot.csv", as_csv(series))
     if series.scores:
         whole.text(output / "few_shot.svg", plots.as_svg(plots.few_shot_curves(curves_of(config, series))))
     return series, None
+
+
+def drop_heavy(config: FewShotConfig, each: Try) -> None:
+    """Deletes what a run that was evaluated is no longer needed for, unless it is wanted."""
+    if not config.keep_models and folder_of(config, each).is_dir():
+        delete_parts(folder_of(config, each), HEAVY)
+
+
+def is_done(config: FewShotConfig, series: Series) -> bool:
+    """Whether nothing is left to train, write or delete."""
+    output, tries = Path(config.output), list(tries_of(config))
+    heavy = [] if config.keep_models else [folder_of(config, each) / name for each in series.scores for name in HEAVY]
+    return (
+        all(each in series.scores for each in tries)
+        and all((output / f"few_shot.{kind}").is_file() for kind in ("csv", "svg"))
+        and not any(path.exists() for path in (*heavy, output / NEW, output / LOCK))
+    )
 
 
 # --- before the first run ---------------------------------------------------------------------------------------------
@@ -190,6 +269,10 @@ def check(config: FewShotConfig) -> None:
         raise ConfigError("name the files to draw from with --train FILE …, those to evaluate on with --test FILE …")
     if not config.output:
         raise ConfigError("no output: name the folder to write with --output FOLDER")
+    if (Path(config.output) / SERIES).is_file() and not is_series(Path(config.output)):
+        raise InputError(f"{Path(config.output) / SERIES}: not what few-shot writes. Take another --output")
+    models = {"--models": config.models, "--model": [config.recipe.model]}
+    check_output(Path(config.output), series_files, {"--train": config.train, "--test": config.test, **models})
     if task_of(test_task(config)).kind != task_of(config.recipe.task).kind:
         raise ConfigError(f"--test-task {test_task(config)} is another kind of task than {config.recipe.task}")
     check_recipe(config.recipe)
@@ -231,11 +314,14 @@ def check_files(config: FewShotConfig) -> dict[str, Any]:
     return {"recipe": recipe, "train": train.files, "test_task": test_task(config), "test": test.files}
 
 
-def begun(config: FewShotConfig, about: dict[str, Any]) -> Series:
-    """The series in the output folder as far as it is done, or a new one. Raises `ConfigError` if it is another."""
-    path, names = Path(config.output) / "few_shot.json", shown_paths(models_of(config))
-    if config.overwrite or not path.exists():
-        return Series(about, {}, {}, names)
+def begun(config: FewShotConfig, about: dict[str, Any] | None, replaceable: bool = False) -> Series:
+    """The series in the output folder as far as it is done, or a new one; any series if nothing is known `about` it.
+
+    Raises `ConfigError` if it is another, unless that is `replaceable` or never took a step, and goes.
+    """
+    path, names = Path(config.output) / SERIES, shown_paths(models_of(config))
+    if not path.exists():
+        return Series(about or {}, {}, {}, names)
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
         given = {written: model for model, written in names.items()}
@@ -245,13 +331,26 @@ def begun(config: FewShotConfig, about: dict[str, Any]) -> Series:
             for model, each in zip(models, before["scores"], strict=True)
         }
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: not what few-shot writes ({error}). Take another --output or --overwrite") from None
-    if other := [name for name, value in about.items() if before.get(name) != json.loads(json.dumps(value))]:
+        raise InputError(f"{path}: not what few-shot writes ({error}). Take another --output") from None
+    other = [name for name, value in (about or {}).items() if before.get(name) != json.loads(json.dumps(value))]
+    if other and (replaceable or not (scores or any(map(has_progress, path.parent.glob("*/*/sample-*"))))):
+        own = series_files(path.parent) or set()
+        delete_files(path.parent, own - {NEW, LOCK})
+        return Series(about or {}, {}, {}, names)
+    if other:
         raise ConfigError(
             f"{config.output} holds a series with another {other[0]}. Repeat its own command, take another --output, "
             "or begin anew with --overwrite"
         )
-    return Series(about, scores, {}, names)
+    return Series(about or {}, scores, {}, names)
+
+
+def is_of(config: FewShotConfig, about: dict[str, Any]) -> bool:
+    """Whether the output folder holds this very series."""
+    try:
+        return bool(begun(config, about).scores)
+    except ConfigError:
+        return False
 
 
 def test_task(config: FewShotConfig) -> str:
@@ -295,7 +394,6 @@ def finetuning(config: FewShotConfig, each: Try, folder: Path) -> FinetuneConfig
         train=config.train,
         train_langs=config.train_langs,
         output=str(folder),
-        overwrite=config.overwrite,
         device=config.device,
         micro_batch_tokens=config.micro_batch_tokens,
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -16,30 +15,44 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from schemas.mrc import MrcExample, TaggingExample
-from training import checkpoint, run_folder
+from schemas.output_folder import tidy
+from training import checkpoint, run_folder, whole
 from training.candidates import baseline_candidates
+from training.commands import finetune_command
 from training.data.in_memory import batches_of
 from training.data.tokens import TextEncoder
 from training.data.windows import taught
-from training.distributed import all_reduce_sum, barrier, process_group, rank, world_size
+from training.distributed import all_reduce_sum, barrier, from_first_rank, process_group, rank, world_size
 from training.errors import ConfigError, InputError, TrainingError
 from training.evaluate import DevSet, dev_scores, main_score
 from training.finetune_checks import check as check
 from training.finetune_checks import check_inputs, needs_baseline
 from training.finetune_recipes import FinetuneConfig, FinetuneRecipe, Plain, Que, Reading, plain_values
 from training.logbook import LOST, NOTED, Logbook, Silent
-from training.loop import train
+from training.loop import make_optimizer, resume, train
 from training.methods.choice import formulation_of
 from training.methods.reader import Reader, brings
 from training.models.encoder import Encoder
 from training.models.finetuned import foreign_heads, save_finetuned
 from training.models.folder import Pretrained, Provenance, load_model
 from training.models.tokenizer import add_que_token
+from training.outputs import is_complete, model_files, nothing_to_do, tidy_run
 from training.records import Records, few, labels_of, read_records
 from training.selection import FILE_NAME as DEV_FILE
 from training.selection import Selection, flat
 from training.selection import read as read_evaluations
-from training.start import Finished, begin, chosen_device, fingerprint, precision, size_of, tell
+from training.start import (
+    Finished,
+    begin,
+    chosen_device,
+    fingerprint,
+    finish,
+    place_for,
+    precision,
+    size_of,
+    start_over,
+    tell,
+)
 from training.tasks.catalog import TASKS
 from training.tiny import MOST_TEXTS, random_model, train_tokenizer
 
@@ -54,89 +67,108 @@ def finetune(config: FinetuneConfig) -> Finished:
     """
     check(config)
     check_inputs(config)
-    with process_group() as found:
-        device, recipe, output = chosen_device(config.device, found), config.recipe, Path(config.output)
-        tell("Reading " + ", ".join(path.name for path in (*config.train, *config.dev)))
-        read = read_records(config.train, recipe.task, config.train_langs, labelled=True)
-        records = few(read.records, recipe.examples, recipe.sample) if recipe.examples else read.records
-        dev = dev_sets(config)
-        if needs_baseline(recipe) and not config.baseline:
-            config = start_over(config)
-            finished = first_stage(config)
-            if finished.stopped_by:
-                return finished
-            config = replace(config, baseline=str(output / "baseline" / "model"))
-        recipe = replace(recipe, precision=precision(recipe, device))
-        tell(f"Loading {recipe.model}; {len(records):,} records of {recipe.task} become its tokens")
-        start, weights = starting_model(recipe, records)
-        encoder = Encoder(cast(PreTrainedModel, start.language_model.base_model), config.activation_checkpointing)
-        text_encoder = TextEncoder(start.tokenizer)
-        reading = reading_of(recipe, labels_of(records, recipe.task), encoder.max_tokens)
-        config = start_over(config)
-        candidates = baseline_candidates(config, cast(Any, records)) if config.baseline else None
-        formulation = formulation_of(reading, text_encoder, candidates)
-        read_features = formulation.features(records)
-        features = taught(read_features)
-        if not features:
-            raise ConfigError(f"the {len(records):,} records of --train give nothing to train on: see --task")
-        steps_an_epoch = math.ceil(len(features) / recipe.batch_size)
-        recipe = replace(recipe, steps=recipe.steps or max(1, math.ceil(recipe.epochs * steps_an_epoch)))
-        config = replace(config, recipe=recipe)
+    command, output = finetune_command(config), Path(config.output)
+    with process_group() as found, place_for(output, config.overwrite, command) as place:
+        if place.is_done:
+            tell(nothing_to_do(output))
+            return Finished(0, None, rank() == 0)
+        finished = _finetune(replace(config, output=str(place.folder)), found, command, place.is_new)
+        return finish(output, place, finished)
 
-        nn.Module.to(start.language_model, device)
-        model = Reader(encoder, formulation.heads(start, recipe.seed)).to(device)
-        told = [
-            *(head_line(name, brings(start, name, head)) for name, head in model.heads.items()),
-            *(f"  --train: {each}" for each in read.accounts),
-            *(f"  --dev: {each}" for each in dev.accounts),
-            *what_was_lost(read, records, read_features, features),
-        ]
-        changed = begin(output, False, lambda: run_of(config, read, dev, weights, text_encoder.fingerprint))
 
-        def save(folder: str, steps: int, scores: dict[str, float]) -> None:
-            told = run_folder.shown_recipe(plain_values(recipe))
-            about = Provenance(told["model"], told, dict(read.files), steps, run_folder.commit())
-            heads: dict[str, Any] = dict(model.heads.items())
-            save_finetuned(output / folder, start.language_model, start.tokenizer, heads, reading, about, scores)
+def _finetune(config: FinetuneConfig, found: torch.device, command: str, is_new: bool) -> Finished:
+    """Trains in `config.output`, which no other process writes to. If it `is_new`, another run there may go."""
+    device, recipe, output = chosen_device(config.device, found), config.recipe, Path(config.output)
+    tell("Reading " + ", ".join(path.name for path in (*config.train, *config.dev)))
+    read = read_records(config.train, recipe.task, config.train_langs, labelled=True)
+    records = few(read.records, recipe.examples, recipe.sample) if recipe.examples else read.records
+    dev = dev_sets(config)
+    if config.overwrite and not is_new and needs_baseline(recipe) and not config.baseline:
+        start_over(output)
+        config = replace(config, overwrite=False)
+    if needs_baseline(recipe) and not config.baseline:
+        finished = first_stage(config, found, is_new)
+        if finished.stopped_by:
+            return finished
+        config = replace(config, baseline=str(output / "baseline" / "model"))
+    recipe = replace(recipe, precision=precision(recipe, device))
+    tell(f"Loading {recipe.model}; {len(records):,} records of {recipe.task} become its tokens")
+    start, weights = starting_model(recipe, records)
+    encoder = Encoder(cast(PreTrainedModel, start.language_model.base_model), config.activation_checkpointing)
+    text_encoder = TextEncoder(start.tokenizer)
+    reading = reading_of(recipe, labels_of(records, recipe.task), encoder.max_tokens)
+    if config.overwrite and not is_new:
+        start_over(output)
+    config = replace(config, overwrite=is_new)
+    candidates = baseline_candidates(config, cast(Any, records)) if config.baseline else None
+    formulation = formulation_of(reading, text_encoder, candidates)
+    read_features = formulation.features(records)
+    features = taught(read_features)
+    if not features:
+        raise ConfigError(f"the {len(records):,} records of --train give nothing to train on: see --task")
+    steps_an_epoch = math.ceil(len(features) / recipe.batch_size)
+    recipe = replace(recipe, steps=recipe.steps or max(1, math.ceil(recipe.epochs * steps_an_epoch)))
+    config = replace(config, recipe=recipe)
 
-        if is_finished(output):
-            evaluated = read_evaluations(output / DEV_FILE)
-            return Finished(evaluated[-1]["step"] if evaluated else recipe.steps, None, rank() == 0)
-        done = steps_done(output)
-        selection = Selection(output, done, config.patience) if rank() == 0 else None  # the first rank's alone
-        every = config.evaluate_every or steps_an_epoch
+    nn.Module.to(start.language_model, device)
+    model = Reader(encoder, formulation.heads(start, recipe.seed)).to(device)
+    told = [
+        *(head_line(name, brings(start, name, head)) for name, head in model.heads.items()),
+        *(f"  --train: {each}" for each in read.accounts),
+        *(f"  --dev: {each}" for each in dev.accounts),
+        *what_was_lost(read, records, read_features, features),
+    ]
+    changed = begin(
+        output, lambda: run_of(config, read, dev, weights, text_encoder.fingerprint, command), replaceable=is_new
+    )
 
-        def open_logbook(done: int) -> Logbook | Silent:
-            if rank():
-                return Silent()
-            logbook = Logbook(output, recipe.steps, done)
-            for each in (opening_line(config, read, records, features, encoder, device, done), *told, *changed):
-                logbook.say(each)
-            return logbook
+    def save(folder: str, steps: int, scores: dict[str, float]) -> None:
+        described = run_folder.shown_recipe(plain_values(recipe))
+        about = Provenance(described["model"], described, dict(read.files), steps, run_folder.commit())
+        heads: dict[str, Any] = dict(model.heads.items())
+        save_finetuned(output / folder, start.language_model, start.tokenizer, heads, reading, about, scores)
 
-        def ends_after(step: int, logbook: Logbook | Silent) -> bool:
-            if not dev.sets or (step % every and step < recipe.steps):
-                return False
-            if selection:  # the other ranks wait
-                figures = dev_scores(model, formulation, dev.sets, device, precision(recipe, device))
-                if selection.add(step, step / steps_an_epoch, main_score(figures), figures):
-                    save("best", step, flat(figures))
-                logbook.say(selection.last_line)
-            return agreed(selection is not None and selection.is_over)
+    if from_first_rank(lambda: is_complete(output)):
+        tell(nothing_to_do(output) if not is_new else f"{output}: the new run is complete")
+        evaluated = read_evaluations(output / DEV_FILE)
+        return Finished(evaluated[-1]["step"] if evaluated else recipe.steps, None, rank() == 0)
+    done = from_first_rank(lambda: steps_done(output))
+    selection = Selection(output, done, config.patience) if rank() == 0 else None  # the first rank's alone
+    every = config.evaluate_every or steps_an_epoch
 
-        if config.compile:
-            for layer in encoder.layers:
-                layer.compile()
-        stopped_by = None
-        if not agreed(selection is not None and selection.is_over):
-            batches = batches_of(config, formulation, features, pin_memory=device.type == "cuda")
-            done, stopped_by = train(
-                model, formulation, batches.starting, config, size_of(encoder), device, open_logbook, ends_after
-            )
-        if selection and (done == recipe.steps or selection.is_over):
-            publish(output, save, done, selection)
-        barrier()
-        return Finished(done, stopped_by, rank() == 0)
+    def open_logbook(done: int) -> Logbook | Silent:
+        if rank():
+            return Silent()
+        logbook = Logbook(output, recipe.steps, done)
+        for each in (opening_line(config, read, records, features, encoder, device, done), *told, *changed):
+            logbook.say(each)
+        return logbook
+
+    def ends_after(step: int, logbook: Logbook | Silent) -> bool:
+        if not dev.sets or (step % every and step < recipe.steps):
+            return False
+        if selection:  # the other ranks wait
+            figures = dev_scores(model, formulation, dev.sets, device, precision(recipe, device))
+            if selection.add(step, step / steps_an_epoch, main_score(figures), figures):
+                save("best", step, flat(figures))
+            logbook.say(selection.last_line)
+        return agreed(selection is not None and selection.is_over)
+
+    if config.compile:
+        for layer in encoder.layers:
+            layer.compile()
+    stopped_by = None
+    if agreed(selection is not None and selection.is_over):  # all that is left to do is to save the weights
+        resume(output / "checkpoints", model, make_optimizer(model, recipe, device))
+    else:
+        batches = batches_of(config, formulation, features, pin_memory=device.type == "cuda")
+        done, stopped_by = train(
+            model, formulation, batches.starting, config, size_of(encoder), device, open_logbook, ends_after
+        )
+    if selection and (done == recipe.steps or selection.is_over):
+        publish(output, save, done, selection)
+    barrier()
+    return Finished(done, stopped_by, rank() == 0)
 
 
 # --- before the first step --------------------------------------------------------------------------------------------
@@ -207,18 +239,11 @@ def dev_sets(config: FinetuneConfig) -> Dev:
     return Dev(sets, read.files, read.accounts)
 
 
-def start_over(config: FinetuneConfig) -> FinetuneConfig:
-    """Deletes what --overwrite gives up: late, when all that was asked for has turned out to make sense."""
-    if config.overwrite and rank() == 0:
-        run_folder.delete(Path(config.output))
-    barrier()
-    return replace(config, overwrite=False)
-
-
-def first_stage(config: FinetuneConfig) -> Finished:
+def first_stage(config: FinetuneConfig, found: torch.device, is_new: bool) -> Finished:
     """The baseline of two-stage training: the same recipe with the plain loss, in a run of its own."""
     recipe = replace(config.recipe, name=f"{config.recipe.name}_baseline", method=Plain())
-    return finetune(replace(config, recipe=recipe, output=str(Path(config.output) / "baseline")))
+    stage = replace(config, recipe=recipe, output=str(Path(config.output) / "baseline"), overwrite=False)
+    return _finetune(stage, found, finetune_command(stage), is_new)
 
 
 def agreed(by_the_first: bool) -> bool:
@@ -236,28 +261,34 @@ def publish(output: Path, save: Save, steps: int, selection: Selection) -> None:
         if best["step"] != steps:
             save("last", steps, flat(selection.rows[-1]["figures"]))
         if (output / "best").is_dir():
-            shutil.rmtree(output / "model", ignore_errors=True)
+            tidy(output / "best", model_files)
             (output / "best").rename(output / "model")
         elif not (output / "model").is_dir():
             raise TrainingError(f"{output / 'best'} is gone, the best weights with it. Begin anew with --overwrite")
     else:
         save("model", steps, {})
-    shutil.rmtree(output / "checkpoints", ignore_errors=True)
+    delete_checkpoints(output)
 
 
-def is_finished(output: Path) -> bool:
-    return (output / "model").is_dir() and not (output / "checkpoints").exists()
+def delete_checkpoints(output: Path) -> None:
+    """All at once, so that no half of one is taken for a damaged one."""
+    doomed = whole.temporary(output / "checkpoints")
+    if (output / "checkpoints").exists():
+        (output / "checkpoints").rename(doomed)
+    tidy_run(output)
 
 
 def steps_done(output: Path) -> int:
-    kept = checkpoint.checkpoints(output / "checkpoints")
-    return int(kept[-1].name.removeprefix("step-")) if kept else 0
+    found, _ = checkpoint.newest_sound(output / "checkpoints")
+    return checkpoint.step_of(found) if found else 0
 
 
 # --- what is told -----------------------------------------------------------------------------------------------------
 
 
-def run_of(config: FinetuneConfig, read: Records, dev: Dev, weights: str, tokenizer: str) -> dict[str, Any]:
+def run_of(
+    config: FinetuneConfig, read: Records, dev: Dev, weights: str, tokenizer: str, command: str
+) -> dict[str, Any]:
     """What run.json holds; `weights` and `tokenizer` are the fingerprints of what training begins with."""
     candidates = str(Path(config.output) / "candidates")
     return {
@@ -268,6 +299,7 @@ def run_of(config: FinetuneConfig, read: Records, dev: Dev, weights: str, tokeni
         "selection": {"files": dict(dev.files), "every": config.evaluate_every, "patience": config.patience},
         "micro_batch_tokens": config.micro_batch_tokens,
         "compile": config.compile,
+        "command": command,
     }
 
 

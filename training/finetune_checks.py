@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from training import run_folder
+from training.commands import inputs_of
 from training.errors import ConfigError
 from training.finetune_recipes import (
     METHOD_NAMES,
@@ -32,7 +31,7 @@ def check(config: FinetuneConfig) -> None:
     recipe = config.recipe
     if not config.train:
         raise ConfigError("no data: name the task's files with --train FILE …")
-    run_folder.check_output(config.output)
+    run_folder.check_output(config.output, inputs_of(config))
     kind = task_of(recipe.task).kind
     check_method(recipe.method, kind)
     check_recipe(recipe)
@@ -40,9 +39,6 @@ def check(config: FinetuneConfig) -> None:
         raise ConfigError(f"--dev-task {config.dev_task} is another kind of task than {recipe.task}")
     if config.baseline and not needs_baseline(recipe):
         raise ConfigError(f"--baseline is for two-stage training: recipe {recipe.name} has no use for it")
-    for option, name in (("--model", recipe.model), ("--baseline", config.baseline)):
-        if config.overwrite and name and Path(config.output).resolve() in Path(name).resolve().parents:
-            raise ConfigError(f"{option} {name} is in the folder that --overwrite deletes. Take another --output")
     if config.patience and not config.dev:
         raise ConfigError("--patience needs --dev FILE …: without, there is nothing to be patient with")
     run_folder.check_numbers(recipe, {"batch_size": 1, "epochs": 0, "steps": 0, "examples": 0, "max_answer_tokens": 1})

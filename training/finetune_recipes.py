@@ -264,7 +264,8 @@ class FinetuneConfig:
     """The folder to write: the best model, the last, checkpoints, metrics.jsonl, dev.jsonl, tensorboard/ and run.json.
     Repeat the command to go on with a run that was stopped."""
     overwrite: bool = False
-    """Begin anew, deleting the run that stands in the output folder."""
+    """Begin anew. A complete run in the output folder stays until the new one, made in `.NAME.new` beside it, takes its
+    place; an unfinished one is deleted."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto: a GPU where there is one."""
     checkpoint_every: int = 500

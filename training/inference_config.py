@@ -40,8 +40,8 @@ class EvaluateConfig:
     labels: tuple[Path, ...] = ()
     """One label file for each gold file, where XTREME keeps the labels of its test files apart."""
     output: str = ""
-    """The folder to write: predictions/, report.json and report.txt, over what is there. Empty: results/TASK in the
-    run's folder."""
+    """The folder to write: predictions/, report.json and report.txt, in place of an evaluation that may be there.
+    Empty: results/TASK in the run's folder."""
     reporting: Reporting = field(default_factory=Reporting)
     computing: Computing = field(default_factory=Computing)
 

@@ -23,9 +23,12 @@ import sys
 import time
 from collections import deque
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
+
+from training import whole
 
 # What becomes of data on its way to the model (training/data/features.py).
 LOST = {
@@ -79,7 +82,7 @@ class Logbook:
 
         self._steps, self._start, self._begun = steps, start, time.monotonic()
         self._stream = sys.stderr if stream is None else stream
-        self._live = self._stream.isatty()
+        self._live, self._folder = self._stream.isatty(), folder
         self._shown_at = -math.inf
         folder.mkdir(parents=True, exist_ok=True)
         self.recent = cut_after(folder / "metrics.jsonl", start)
@@ -92,16 +95,22 @@ class Logbook:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._live and self._shown_at > -math.inf:
             print(file=self._stream)
-        self._rows.close()
-        self._board.close()
+        with ExitStack() as stack:  # all of it, whatever fails
+            stack.enter_context(whole.os_errors_of(self._folder / "tensorboard"))
+            stack.callback(self._board.close)
+            stack.callback(self._board.flush)  # raises what its thread could not write
+            stack.enter_context(whole.os_errors_of(self._folder / "metrics.jsonl"))
+            stack.callback(self._rows.close)
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
         row = {"step": step, **figures}
         self.recent.append(row)
-        self._rows.write(json.dumps(row) + "\n")
+        with whole.os_errors_of(self._folder / "metrics.jsonl"):
+            self._rows.write(json.dumps(row) + "\n")
         if step in (1, self._steps) or step % max(1, self._steps // POINTS) == 0:
-            for name, value in figures.items():
-                self._board.add_scalar(name, value, step)
+            with whole.os_errors_of(self._folder / "tensorboard"):
+                for name, value in figures.items():
+                    self._board.add_scalar(name, value, step)
         self._show(step)
 
     def say(self, text: str) -> None:
@@ -167,16 +176,23 @@ def cut_after(path: Path, step: int) -> deque[dict[str, float]]:
     A last line that a killed run left unfinished goes too.
     """
     recent: deque[dict[str, float]] = deque(maxlen=RECENT)
-    beside = path.with_name(f".unfinished-{path.name}")
-    with beside.open("w", encoding="utf-8") as rows:
-        for line in path.open(encoding="utf-8") if path.exists() else ():
-            row = json.loads(line) if line.endswith("\n") else None
+    with whole.replacing(path) as rows:
+        for line in path.open(encoding="utf-8", errors="replace") if path.exists() else ():
+            row = _row(line)
             if row is None or row["step"] > step:
                 break
             rows.write(line)
             recent.append(row)
-    beside.replace(path)
     return recent
+
+
+def _row(line: str) -> dict[str, float] | None:
+    """None for a line that a killed process left unfinished, or that was damaged."""
+    try:
+        row: dict[str, float] = json.loads(line)
+        return row if line.endswith("\n") and row["step"] > 0 else None
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def terminal_width() -> int:

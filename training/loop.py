@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import signal
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ from training import checkpoint
 from training.data import draws
 from training.data.batches import Packed
 from training.data.loader import StepBatches
-from training.distributed import all_reduce_sum, barrier, rank, world_size
+from training.distributed import all_reduce_sum, barrier, from_first_rank, rank, world_size
 from training.finetune_recipes import FinetuneConfig, FinetuneRecipe
 from training.flops import EncoderSize, model_flops, peak_flops
 from training.logbook import LOST, Logbook, Silent
@@ -150,11 +151,16 @@ def make_optimizer(model: nn.Module, recipe: Recipe | FinetuneRecipe, device: to
 
 
 def resume(checkpoints: Path, model: nn.Module, optimizer: Optimizer) -> tuple[int, deque[float]]:
-    """Steps done, and the losses of the last of them."""
-    complete = checkpoint.checkpoints(checkpoints)
-    if not complete:
+    """Steps done, and the losses of the last of them. Damaged checkpoints are told of, and the newest sound one taken.
+
+    Raises `InputError` if none of them is sound.
+    """
+    found, damaged = from_first_rank(lambda: checkpoint.newest_sound(checkpoints))
+    for path, what in damaged.items() if rank() == 0 else ():
+        print(f"{path} is damaged, and not gone on from: {what}", file=sys.stderr, flush=True)
+    if found is None:
         return 0, deque(maxlen=REMEMBERED)
-    state = checkpoint.restore(complete[-1], model, optimizer)
+    state = checkpoint.restore(found, model, optimizer)
     return state["step"], deque(state["losses"], maxlen=REMEMBERED)
 
 

@@ -12,6 +12,7 @@ from transformers import PreTrainedModel
 
 from schemas.paths import shown_path
 from training import run_folder
+from training.commands import pretrain_command
 from training.data.datasets import ShardRows, open_datasets
 from training.data.features import Limits
 from training.data.loader import Batches
@@ -19,7 +20,7 @@ from training.data.makers import BatchMaker, ClismMaker, WaeMaker
 from training.data.masking import Mlm
 from training.data.plan import Mix, measure_bytes_per_token, plan_for
 from training.data.tokens import TextEncoder
-from training.distributed import barrier, process_group, rank, world_size
+from training.distributed import barrier, from_first_rank, process_group, rank, world_size
 from training.errors import ConfigError
 from training.logbook import Logbook, Silent
 from training.loop import train
@@ -30,8 +31,20 @@ from training.models.encoder import Encoder
 from training.models.folder import Pretrained, Provenance, load_model, save_model
 from training.models.heads import SpanHead, WaeExtractor
 from training.models.tokenizer import add_que_token
+from training.outputs import is_complete, nothing_to_do
 from training.recipes import ClismObjective, PretrainConfig, Recipe, WaeObjective
-from training.start import Finished, begin, chosen_device, fingerprint, precision, size_of
+from training.start import (
+    Finished,
+    begin,
+    chosen_device,
+    fingerprint,
+    finish,
+    place_for,
+    precision,
+    size_of,
+    start_over,
+    tell,
+)
 from training.tiny import tiny_model
 
 
@@ -41,37 +54,52 @@ def pretrain(config: PretrainConfig) -> Finished:
     Raises `ConfigError`, `InputError` or `DatasetError` before the first step, `TrainingError` where it cannot go on.
     """
     run_folder.check_config(config)
-    with process_group() as found:
-        device = chosen_device(config.device, found)
-        config = replace(config, recipe=replace(config.recipe, precision=precision(config.recipe, device)))
-        recipe, output = config.recipe, Path(config.output)
-        rows = open_datasets(config.data, checksums=rank() == 0)
-        start, weights = starting_model(config, rows.schema)
-        encoder = Encoder(cast(PreTrainedModel, start.language_model.base_model), config.activation_checkpointing)
-        text_encoder = TextEncoder(start.tokenizer)
-        batches = batches_of(config, rows, text_encoder, encoder.max_tokens, pin_memory=device.type == "cuda")
-        method = method_of(recipe.objective)
-        nn.Module.to(start.language_model, device)
-        model = Reader(encoder, method.heads(start, recipe.seed)).to(device)
-        changed = begin(output, config.overwrite, lambda: run_of(config, weights, text_encoder.fingerprint))
+    command, output = pretrain_command(config), Path(config.output)
+    with process_group() as found, place_for(output, config.overwrite, command) as place:
+        if place.is_done:
+            tell(nothing_to_do(config.output))
+            return Finished(config.recipe.steps, None, rank() == 0)
+        finished = _pretrain(replace(config, output=str(place.folder)), found, command, place.is_new)
+        return finish(output, place, finished)
 
-        def open_logbook(done: int) -> Logbook | Silent:
-            if rank():
-                return Silent()
-            logbook = Logbook(output, recipe.steps, done)
-            for each in (opening_line(config, rows, encoder, device, done), *changed):
-                logbook.say(each)
-            return logbook
 
-        if config.compile:
-            for layer in encoder.layers:
-                layer.compile()
-        steps, stopped_by = train(model, method, batches.starting, config, size_of(encoder), device, open_logbook)
-        if steps == recipe.steps and rank() == 0:
-            heads = {name: head for name, head in model.heads.items() if isinstance(head, SpanHead | WaeExtractor)}
-            save_model(output / "model", start.language_model, start.tokenizer, heads, provenance(config, steps))
-        barrier()
-        return Finished(steps, stopped_by if steps < recipe.steps else None, rank() == 0)
+def _pretrain(config: PretrainConfig, found: torch.device, command: str, is_new: bool) -> Finished:
+    """Trains in `config.output`, which no other process writes to. If it `is_new`, another run there may go."""
+    device = chosen_device(config.device, found)
+    config = replace(config, recipe=replace(config.recipe, precision=precision(config.recipe, device)))
+    recipe, output = config.recipe, Path(config.output)
+    rows = open_datasets(config.data, checksums=rank() == 0)
+    start, weights = starting_model(config, rows.schema)
+    encoder = Encoder(cast(PreTrainedModel, start.language_model.base_model), config.activation_checkpointing)
+    text_encoder = TextEncoder(start.tokenizer)
+    batches = batches_of(config, rows, text_encoder, encoder.max_tokens, pin_memory=device.type == "cuda")
+    method = method_of(recipe.objective)
+    nn.Module.to(start.language_model, device)
+    model = Reader(encoder, method.heads(start, recipe.seed)).to(device)
+    if config.overwrite and not is_new:
+        start_over(output)
+    changed = begin(output, lambda: run_of(config, weights, text_encoder.fingerprint, command), replaceable=is_new)
+    if from_first_rank(lambda: is_complete(output)):
+        tell(nothing_to_do(output) if not is_new else f"{output}: the new run is complete")
+        return Finished(recipe.steps, None, rank() == 0)
+
+    def open_logbook(done: int) -> Logbook | Silent:
+        if rank():
+            return Silent()
+        logbook = Logbook(output, recipe.steps, done)
+        for each in (opening_line(config, rows, encoder, device, done), *changed):
+            logbook.say(each)
+        return logbook
+
+    if config.compile:
+        for layer in encoder.layers:
+            layer.compile()
+    steps, stopped_by = train(model, method, batches.starting, config, size_of(encoder), device, open_logbook)
+    if steps == recipe.steps and rank() == 0:
+        heads = {name: head for name, head in model.heads.items() if isinstance(head, SpanHead | WaeExtractor)}
+        save_model(output / "model", start.language_model, start.tokenizer, heads, provenance(config, steps))
+    barrier()
+    return Finished(steps, stopped_by if steps < recipe.steps else None, rank() == 0)
 
 
 def method_of(objective: ClismObjective | WaeObjective) -> ClismMethod | WaeMethod:
@@ -137,7 +165,7 @@ def limits_of(recipe: Recipe) -> Limits:
     return Limits(query=of.max_query_tokens, context=of.max_context_tokens or of.max_tokens, total=of.max_tokens)
 
 
-def run_of(config: PretrainConfig, weights: str, tokenizer: str) -> dict[str, Any]:
+def run_of(config: PretrainConfig, weights: str, tokenizer: str, command: str) -> dict[str, Any]:
     """What run.json holds; `weights` and `tokenizer` are the fingerprints of what training begins with."""
     return {
         "recipe": run_folder.shown_recipe(asdict(config.recipe)),
@@ -147,6 +175,7 @@ def run_of(config: PretrainConfig, weights: str, tokenizer: str) -> dict[str, An
         "model": {"weights": weights, "tokenizer": tokenizer},
         "micro_batch_tokens": config.micro_batch_tokens,
         "compile": config.compile,
+        "command": command,
     }
 
 

@@ -164,7 +164,8 @@ class PretrainConfig:
     """The folder to write: the model, its checkpoints, metrics.jsonl, tensorboard/ and run.json. Repeat the command to
     go on with a run that was stopped."""
     overwrite: bool = False
-    """Begin anew, deleting the run that stands in the output folder."""
+    """Begin anew. A complete run in the output folder stays until the new one, made in `.NAME.new` beside it, takes its
+    place; an unfinished one is deleted."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """auto: a GPU where there is one."""
     loader_workers: int = 2

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import tyro
 
+from schemas.output_folder import check_output, delete_temporary_files, locked
 from schemas.paths import shown_text
 from training import plots, whole
 from training.errors import ConfigError
 from training.metrics.reports import TITLES
 from training.metrics.tables import Table, latex, markdown, text
+from training.outputs import REPORT, report_files
 from training.past_runs import Results, Run, in_order, main_figures, mean_and_sd, read_runs
 from training.plots import Bar, mean_sd
 from training.report_page import Section, page
@@ -72,13 +74,17 @@ class Group(NamedTuple):
 
 def run(config: ReportConfig) -> str:
     """The report. Raises `ConfigError` for what cannot work."""
+    if config.output:
+        check_output(Path(config.output), report_files, {"RUN": config.runs})
     runs = read_runs(config.runs)
     groups = grouped(runs, config.by)
     tables = tables_of(groups)
     notes = notes_of(runs)
     if config.output:
-        path = Path(config.output) / "report.html"
-        whole.text(path, page(sections_of(groups, tables), [shown_text(note) for note in notes]))
+        path = Path(config.output) / REPORT
+        with locked(path.parent):
+            whole.text(path, page(sections_of(groups, tables), [shown_text(note) for note in notes]))
+            delete_temporary_files(path.parent)  # of a process that was killed here
         print(f"Wrote {path}", file=sys.stderr)
     if config.format == "json":
         return as_json(groups, notes)

@@ -7,6 +7,7 @@ from html import escape
 from typing import NamedTuple
 
 from training.metrics.tables import Table
+from training.outputs import GENERATOR
 
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 1100px; margin: 2em auto;
@@ -34,7 +35,7 @@ class Section(NamedTuple):
 def page(sections: Sequence[Section], notes: Sequence[str]) -> str:
     """The file's text. Notes, what is missing or broken, stand below the first table."""
     parts = [
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>Polyspan runs</title>',
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{GENERATOR}\n<title>Polyspan runs</title>',
         f"<style>{STYLE}</style>\n</head>\n<body>\n<h1>Polyspan runs</h1>",
     ]
     for place, section in enumerate(sections):

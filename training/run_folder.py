@@ -4,8 +4,10 @@ run.json          recipe, data, model, versions, commit: written first
 checkpoints/      training/checkpoint.py
 metrics.jsonl, tensorboard/   training/logbook.py
 model/            training/models/folder.py: written last
+What else stands in the folder is not ours: it is never deleted, and hinders every command (training/outputs.py).
 Fine-tuning has besides: dev.jsonl, training/selection.py; best/ until the end, when the best weights become model/ and
 the last ones, if they are others, last/; baseline/ and candidates/ of two-stage training; results/ of evaluations.
+With --overwrite, a new run is made in `.NAME.new` beside the complete old one, which it replaces at its end.
 Processes on several machines need a file system that all of them see.
 """
 
@@ -13,22 +15,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from schemas import manifest
+from schemas import manifest, output_folder
 from schemas.paths import shown_path
 from schemas.provenance import commit as commit
-from training import whole
+from training import outputs, whole
 from training.errors import ConfigError
 from training.recipes import ClismObjective, PretrainConfig, WaeObjective
 
 FORMAT_VERSION = 1
 FILE_NAME = "run.json"
-_UNFINISHED = f".{FILE_NAME}.unfinished"
 # What decides a run's result; what else differs is told, and no hindrance.
 DECIDING = ("recipe", "data", "weights", "model", "baseline", "selection")
 
@@ -37,7 +37,7 @@ def check_config(config: PretrainConfig) -> str:
     """The schema of the data. Raises `ConfigError` or `DatasetError` for what cannot work, before anything heavy."""
     if not config.data:
         raise ConfigError("no data: name the dataset folders with --data FOLDER …; polyspan-data makes them")
-    check_output(config.output)
+    check_output(config.output, {"--data": config.data, "--model": [config.recipe.model]})
     recipe = config.recipe
     expected, maker = (
         ("clism/1", "polyspan-data clism")
@@ -85,15 +85,13 @@ def check_lengths(objective: ClismObjective | WaeObjective) -> None:
         )
 
 
-def check_output(folder: str) -> None:
-    """Raises `ConfigError` if no run can be written to `folder`."""
+def check_output(folder: str, inputs: Mapping[str, Iterable[str | Path]]) -> None:
+    """Raises `ConfigError` if no run can be written to `folder`: it holds other files than a run's, or one of the
+    inputs, which are given by the options that name them."""
     if not folder:
         raise ConfigError("no output: name the folder to write with --output FOLDER")
-    output = Path(folder)
-    own = {_UNFINISHED, "baseline", "candidates"}  # what may be there before run.json
-    files = {path.name for path in output.iterdir()} - own if output.exists() else set()
-    if files and FILE_NAME not in files:
-        raise ConfigError(f"{output}: holds files, but no run ({FILE_NAME} is missing). Take another --output")
+    named = {option: [path for path in paths if str(path)] for option, paths in inputs.items()}
+    output_folder.check_output(Path(folder), outputs.run_files, named)
 
 
 def check_numbers(of: object, least: Mapping[str, float]) -> None:
@@ -122,46 +120,47 @@ def identity(run: Mapping[str, Any], processes: int) -> dict[str, Any]:
     }
 
 
-def begin(folder: Path, now: Mapping[str, Any]) -> list[str]:
+def begin(folder: Path, now: Mapping[str, Any], replaceable: bool = False) -> list[str]:
     """Begins the run that `now` describes, or goes on with it; returns what differs without deciding the result.
 
-    Raises `ConfigError` if another run stands in the folder.
+    Raises `ConfigError` if another run stands in the folder, unless that one is `replaceable` or never took a step.
     """
-    path = folder / FILE_NAME
-    if not path.exists():
-        whole.text(path, json.dumps(now, indent=2, ensure_ascii=False) + "\n")
-        return []
-    before = json.loads(path.read_text(encoding="utf-8"))
-    now = json.loads(json.dumps(now))
-    recipe = before.get("recipe") or {}
-    if "model" in recipe and _one_path(recipe["model"], now["recipe"]["model"]):
+    path, now = folder / FILE_NAME, json.loads(json.dumps(now))
+    kept = outputs.OF_TWO_STAGES if now.get("baseline") else ()
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    recipe = (before or {}).get("recipe") or {}
+    if before is not None and "model" in recipe and _one_path(recipe["model"], now["recipe"]["model"]):
         before["recipe"] = {**recipe, "model": now["recipe"]["model"]}
-    found = list(differences(before, now))
-    if deciding := [f"{name}: {what}" for name, what in found if name.partition(".")[0] in DECIDING]:
+    changed = _changed(folder, before, now, kept)
+    deciding = [f"{name}: {what}" for name, what in changed if name.partition(".")[0] in DECIDING]
+    if deciding and not replaceable and _has_own_progress(folder, kept):
         raise ConfigError(
             f"{folder} holds another run, which this command cannot go on with. "
             + "; ".join(deciding)
             + ". Repeat its own command, take another --output, or begin anew with --overwrite"
         )
-    return [f"{name}: {what}" for name, what in found]
+    if deciding:
+        outputs.delete_run_but(folder, kept)
+    if deciding or before is None:
+        whole.text(path, json.dumps(now, indent=2, ensure_ascii=False) + "\n")
+        return []
+    return [f"{name}: {what}" for name, what in changed if name != "command"]
 
 
-def delete(folder: Path) -> None:
-    """Deletes the run in `folder`, `run.json` last; leaves other files alone."""
-    if (folder / FILE_NAME).exists() or (folder / "baseline" / FILE_NAME).exists():
-        for name in ("checkpoints", "tensorboard", "model", "best", "last", "results", "baseline", "candidates"):
-            shutil.rmtree(folder / name, ignore_errors=True)
-        for name in ("metrics.jsonl", "dev.jsonl", FILE_NAME):
-            (folder / name).unlink(missing_ok=True)
+def _changed(folder: Path, before: Any, now: Any, kept: Iterable[str]) -> list[tuple[str, str]]:
+    if before is not None:
+        return list(output_folder.differences(before, now))
+    if not kept and outputs.is_run(folder / "baseline"):
+        return [("recipe", "the first stage of a two-stage run stands there, and this run has one stage")]
+    return []
 
 
-def differences(before: Any, now: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Name and difference of every plain value that differs."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for key in {**before, **now}:
-            yield from differences(before.get(key), now.get(key), f"{name}.{key}".lstrip("."))
-    elif before != now:
-        yield name, f"{before} when the run was begun, {now} now"
+def _has_own_progress(folder: Path, kept: Iterable[str]) -> bool:
+    """A baseline that this run goes on with does not count."""
+    baseline = folder / "baseline"
+    if "baseline" in kept or not outputs.is_run(baseline):
+        return outputs.has_progress(folder)
+    return outputs.has_progress(folder) or outputs.has_progress(baseline)
 
 
 def _one_path(before: str, now: str) -> bool:

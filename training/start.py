@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import nn
 
+from schemas.output_folder import delete_output, finish_replacement
 from training import run_folder
-from training.distributed import barrier, rank, world_size
+from training.distributed import barrier, from_first_rank, rank, world_size
 from training.errors import ConfigError
 from training.finetune_recipes import FinetuneRecipe
 from training.flops import EncoderSize
 from training.models.encoder import Encoder
+from training.outputs import Place, place_for_run, run_files
 from training.recipes import Recipe
 
 
@@ -50,15 +53,40 @@ def fingerprint(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def begin(output: Path, overwrite: bool, now: Callable[[], Mapping[str, Any]]) -> list[str]:
-    """Writes run.json, or compares with the one there; all ranks go on together. Returns what to tell of it."""
-    changed: list[str] = []
-    if rank() == 0:
-        if overwrite:
-            run_folder.delete(output)
-        changed = run_folder.begin(output, run_folder.identity(now(), world_size()))
+@contextmanager
+def place_for(output: Path, overwrite: bool, command: str) -> Iterator[Place]:
+    """`outputs.place_for_run`, by the first rank for all. Raises as that does, on the first rank; the others exit."""
+    with ExitStack() as stack:
+
+        def enter() -> Place:
+            return stack.enter_context(place_for_run(output, overwrite, command))
+
+        place = from_first_rank(enter)
+        if place.is_new:
+            tell(f"{output} stays as it is until the new run, which is made in {place.folder}, is complete")
+        yield place
+
+
+def finish(output: Path, place: Place, finished: Finished) -> Finished:
+    """Puts a run that is through into its place."""
+    if place.is_new and not finished.stopped_by and rank() == 0:
+        finish_replacement(output, run_files)
     barrier()
+    return finished
+
+
+def begin(output: Path, now: Callable[[], Mapping[str, Any]], replaceable: bool = False) -> list[str]:
+    """Writes run.json, or compares with the one there; all ranks go on together. Returns what to tell of it."""
+    changed = from_first_rank(
+        lambda: run_folder.begin(output, run_folder.identity(now(), world_size()), replaceable=replaceable)
+    )
     return [f"Not as when the run was begun, so not the same to the bit: {each}" for each in changed]
+
+
+def start_over(output: Path) -> None:
+    """Deletes what --overwrite gives up, an unfinished run: late, when all that was asked for has turned out to make
+    sense."""
+    from_first_rank(lambda: delete_output(output, run_files))
 
 
 def size_of(encoder: Encoder) -> EncoderSize:

@@ -16,7 +16,7 @@ import torch
 from training import checkpoint
 from training.data.loader import StepBatches
 from training.distributed import rank
-from training.errors import TrainingError
+from training.errors import InputError, TrainingError
 from training.finetune_recipes import FinetuneConfig, FinetuneRecipe
 from training.objectives import Loss
 from training.recipes import PretrainConfig, Recipe
@@ -46,15 +46,22 @@ def refuse_trouble(
         if not all(math.isfinite(loss.total.item()) for loss in losses.values())
     ]
     ids = [each for batch in bad or fetched.micro_batches for each in batch.example_ids]
-    kept = checkpoint.checkpoints(checkpoints)
+    kept = _last_sound(checkpoints, step)
     usual = f" after at most {max(before):.4g} in the {len(before)} steps before" if before else ""
     raise TrainingError(
         f"Step {step + 1}: loss {row['loss']:.4g}, gradient norm {row['gradient_norm']:.4g}{usual}. "
-        + (f"The weights of {kept[-1]} are sound. " if kept else "")
+        + (f"The weights of {kept} are sound. " if kept else "")
         + "In another --output, try a lower --learning-rate or a longer --warmup-steps"
         + ("" if numbers or recipe.precision == "fp32" else ", or --precision fp32")
         + f". Process {rank()} was reading these examples: {' '.join(ids)}"
     )
+
+
+def _last_sound(checkpoints: Path, step: int) -> Path | None:
+    try:
+        return checkpoint.newest_sound(checkpoints, upto=step)[0]
+    except InputError:
+        return None
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import torch
 from torch import nn
 from torch.optim import AdamW, Optimizer
 
-from training.checkpoint import checkpoints, restore, save
+from training.checkpoint import checkpoints, damage, newest_sound, restore, save
 from training.errors import InputError
 
 
@@ -42,7 +43,8 @@ def test_a_restored_run_takes_the_same_next_step_to_the_bit(tmp_path: Path) -> N
     model, optimizer = trained(0)
     path = save(tmp_path, 2, model, optimizer, keep=1, losses=[0.5, 0.25])
     other, other_optimizer = trained(1, steps=0)
-    assert restore(path, other, other_optimizer) == {"format_version": 1, "step": 2, "losses": [0.5, 0.25]}
+    state = restore(path, other, other_optimizer)
+    assert (state["format_version"], state["step"], state["losses"]) == (2, 2, [0.5, 0.25])
     model.step(optimizer)
     other.step(other_optimizer)
     assert all(
@@ -69,7 +71,9 @@ def test_the_last_ones_are_kept(tmp_path: Path) -> None:
 
 def test_what_a_killed_run_left_unfinished_is_no_checkpoint_and_goes_away(tmp_path: Path) -> None:
     save(tmp_path, 1, *trained(0), keep=2)
-    (tmp_path / ".unfinished-step-00000002").mkdir()
+    left = tmp_path / f".step-00000002.{'0' * 32}.partial"
+    left.mkdir()
+    (left / "model.safetensors").write_bytes(b"torn")
     assert [path.name for path in checkpoints(tmp_path)] == ["step-00000001"]
     save(tmp_path, 2, *trained(0), keep=2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000001", "step-00000002"]
@@ -96,8 +100,63 @@ def test_a_damaged_checkpoint_is_named_with_what_to_do(file: str, damage: str, t
     (path / file).unlink()
     if damage == "torn":
         (path / file).write_bytes(content[: len(content) // 2])
-    with pytest.raises(InputError, match=r"step-00000001.*cannot be read.*Delete its folder, and repeat the command"):
+    with pytest.raises(InputError, match=rf"step-00000001: the checkpoint is damaged: {re.escape(file)} .*from a copy"):
         restore(path, model, optimizer)
+    with pytest.raises(InputError, match=r"no sound checkpoint to go on from \(step-00000001: .*--overwrite"):
+        newest_sound(tmp_path)
+
+
+def spoil(file: Path, how: str) -> None:
+    content = bytearray(file.read_bytes())
+    middle = len(content) // 2
+    if how == "zeros":
+        content[middle : middle + 16] = bytes(16)
+    elif how == "flipped":
+        content[middle] ^= 1
+    else:
+        del content[-9:]
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize("how", ["zeros", "flipped", "truncated"])
+@pytest.mark.parametrize("file", ["model.safetensors", "optimizer.safetensors", "state.json"])
+def test_the_newest_checkpoint_whose_bytes_are_those_that_were_written_is_taken(
+    file: str, how: str, tmp_path: Path
+) -> None:
+    for step in (1, 2, 3):
+        save(tmp_path, step, *trained(step), keep=3, losses=[1.5] * 40)
+    spoil(tmp_path / "step-00000003" / file, how)
+    found, damaged = newest_sound(tmp_path)
+    assert found == tmp_path / "step-00000002"
+    assert file in damaged[tmp_path / "step-00000003"]
+    assert newest_sound(tmp_path, upto=1) == (tmp_path / "step-00000001", {})
+
+
+def test_a_state_without_a_field_is_damage(tmp_path: Path) -> None:
+    path = save(tmp_path, 1, *trained(0), keep=1, losses=[1.0])
+    state = json.loads((path / "state.json").read_text())
+    for field in ("losses", "step", "format_version", "sha256"):
+        (path / "state.json").write_text(json.dumps({name: each for name, each in state.items() if name != field}))
+        assert damage(path) == "state.json is not what was written"
+    (path / "state.json").write_text("[]")
+    assert damage(path) == "state.json is not what was written"
+
+
+def test_a_damaged_checkpoint_is_replaced_by_one_of_the_same_step_and_later_ones_go(tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        save(tmp_path, step, *trained(0), keep=3)
+    for step in (2, 3):
+        spoil(tmp_path / f"step-{step:08}" / "model.safetensors", "flipped")
+    save(tmp_path, 2, *trained(0), keep=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000002"]
+    assert damage(tmp_path / "step-00000002") is None
+
+
+def test_what_somebody_put_beside_a_checkpoints_files_stays(tmp_path: Path) -> None:
+    path = save(tmp_path, 1, *trained(0), keep=1)
+    (path / "notes.txt").write_text("mine")
+    save(tmp_path, 2, *trained(0), keep=1)
+    assert [file.read_text() for file in tmp_path.rglob("notes.txt")] == ["mine"]
 
 
 def test_another_models_checkpoint_is_refused(tmp_path: Path) -> None:
@@ -108,6 +167,6 @@ def test_another_models_checkpoint_is_refused(tmp_path: Path) -> None:
 
 def test_a_later_format_is_refused(tmp_path: Path) -> None:
     path = save(tmp_path, 1, *trained(0), keep=2)
-    (path / "state.json").write_text(json.dumps({"format_version": 2, "step": 1}))
-    with pytest.raises(InputError, match="format version 2"):
+    (path / "state.json").write_text(json.dumps({"format_version": 3, "step": 1}))
+    with pytest.raises(InputError, match="format version 3"):
         restore(path, *trained(0))

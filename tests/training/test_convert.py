@@ -178,9 +178,11 @@ def test_what_cannot_be_converted_is_refused_before_anything_is_written(write: A
     run(ConvertConfig("xquad", (good,), out))
     with pytest.raises(ConfigError, match="is a folder"):
         run(ConvertConfig("xquad", (out,), tmp_path / "again"))
+    assert run(ConvertConfig("xquad", (good,), out)).startswith(f"{out}: complete, nothing to do")
+    good = write("xquad.en.json", squad("b"))
     with pytest.raises(ConfigError, match=r"holds a dataset already.*--overwrite"):
         run(ConvertConfig("xquad", (good,), out))
-    run(ConvertConfig("xquad", (write("xquad.en.json", squad("b")),), out, overwrite=True))
+    run(ConvertConfig("xquad", (good,), out, overwrite=True))
     assert [example.id for example in read_examples(out)] == ["b"]
 
 

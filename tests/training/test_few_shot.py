@@ -48,6 +48,10 @@ def config(tmp_path: Path) -> FewShotConfig:
     )
 
 
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
 class Trainer:
     """Stands in for finetune and evaluate: the score of a run is 10 × size + sample in German, 1 more in Chinese."""
 
@@ -65,6 +69,8 @@ class Trainer:
             raise TrainingError("the loss is no number")
         for name in ("model", "checkpoints", "tensorboard"):
             (Path(config.output) / name).mkdir(parents=True, exist_ok=True)
+        about = {"format_version": 1, "recipe": {}, "versions": {}}
+        (Path(config.output) / "run.json").write_text(json.dumps(about), encoding="utf-8")
         return Finished(config.recipe.steps, None, True)
 
     def evaluate(self, config: EvaluateConfig) -> None:
@@ -79,7 +85,7 @@ class Trainer:
                 "exact_match": {"value": 1, "interval": None},
             }
 
-        report = {"rows": [row("zh", value + 1), row("de", value)], "averages": [row("avg", value + 0.5)]}
+        report = {"rows": [row("zh", value + 1), row("de", value)], "averages": [row("avg", value + 0.5)], "model": {}}
         path = Path(config.model) / "results" / config.task / "report.json"
         path.parent.mkdir(parents=True)
         path.write_text(json.dumps(report), encoding="utf-8")
@@ -181,10 +187,10 @@ def test_the_command_prints_the_table_and_its_exit_code_tells_of_failures(
 def test_models_are_deleted_once_they_are_evaluated_unless_they_are_wanted(config: FewShotConfig) -> None:
     run = Path(config.output) / "xlmr/4/sample-1"
     Trainer().series(config)
-    assert {path.name for path in run.iterdir()} == {"results", "tensorboard"}
+    assert {path.name for path in run.iterdir()} == {"run.json", "results", "tensorboard"}
     Trainer().series(replace(config, output=config.output + "-kept", keep_models=True))
     kept = Path(config.output + "-kept") / "xlmr/4/sample-1"
-    assert {path.name for path in kept.iterdir()} == {"results", "tensorboard", "model", "checkpoints"}
+    assert {path.name for path in kept.iterdir()} == {"run.json", "results", "tensorboard", "model", "checkpoints"}
 
 
 def test_a_series_with_other_settings_or_files_is_refused(config: FewShotConfig, tmp_path: Path) -> None:
@@ -195,9 +201,8 @@ def test_a_series_with_other_settings_or_files_is_refused(config: FewShotConfig,
     with pytest.raises(ConfigError, match="holds a series with another test"):
         Trainer().series(config)
     anew = Trainer()
-    anew.evaluate = lambda config: None  # type: ignore[method-assign, assignment]
     anew.series(replace(config, overwrite=True))
-    assert len(anew.trained) == 12 and all(each.overwrite for each in anew.trained)
+    assert len(anew.trained) == 12
     (Path(config.output) / "few_shot.json").write_text("[]", encoding="utf-8")
     with pytest.raises(InputError, match="not what few-shot writes"):
         Trainer().series(config)
@@ -252,6 +257,35 @@ def test_a_recipe_that_cannot_work_is_refused_before_the_first_run(config: FewSh
     with pytest.raises(ConfigError, match="--batch-size"):
         few_shot.run(replace(config, recipe=replace(config.recipe, batch_size=0)))
     assert not Path(config.output).exists()
+
+
+def test_an_old_series_stays_until_all_runs_of_the_new_one_are_done(
+    config: FewShotConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output, new = Path(config.output), Path(config.output).with_name(".out.new")
+    Trainer().series(config)
+    before = files(output)
+    other = replace(config, recipe=replace(config.recipe, learning_rate=1.0), overwrite=True)
+    Trainer(lambda each: each.recipe.sample == 2).series(other)
+    assert files(output) == before
+    assert f"{output} stays as it is, since runs failed. The new series is in {new}" in capsys.readouterr().err
+    again = Trainer()
+    again.series(other)
+    assert len(again.trained) == 4 and {each.recipe.sample for each in again.trained} == {2}  # only what had failed
+    assert json.loads((output / "few_shot.json").read_text("utf-8"))["recipe"]["learning_rate"] == 1.0
+    assert not new.exists() and ".polyspan-new" not in files(output)
+
+
+def test_a_complete_series_has_nothing_to_do(
+    config: FewShotConfig, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Trainer().series(config)
+    before = files(Path(config.output))
+    monkeypatch.setattr(few_shot, "few_shot", None)
+    assert few_shot.run(config) == 0
+    told = capsys.readouterr()
+    assert f"{config.output}: complete, nothing to do" in told.err and "xquad, F1 / EM" in told.out
+    assert files(Path(config.output)) == before
 
 
 def test_one_process_does_it(config: FewShotConfig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -199,8 +199,9 @@ def test_a_run_is_not_overwritten_with_what_is_in_it(two_stage: FinetuneConfig, 
     finetune(replace(two_stage, recipe=replace(two_stage.recipe, steps=1)))
     inside = tmp_path / "run" / "baseline" / "model"
     for change in ({"baseline": str(inside)}, {"recipe": replace(two_stage.recipe, model=str(inside))}):
-        with pytest.raises(ConfigError, match="is in the folder that --overwrite deletes"):
-            finetune(replace(two_stage, overwrite=True, **change))  # type: ignore[arg-type]
+        for overwrite in (True, False):
+            with pytest.raises(ConfigError, match=r"run/baseline/model is inside the output folder"):
+                finetune(replace(two_stage, overwrite=overwrite, **change))  # type: ignore[arg-type]
     assert inside.is_dir()
 
 

@@ -13,11 +13,13 @@ from schemas import manifest
 from schemas.card import dataset_card
 from schemas.counts import Counts
 from schemas.manifest import InputFile, Manifest, ShardEntry
+from schemas.output_folder import foreign_files
 from schemas.rejects import Reject
 from schemas.shards import ROWS_PER_BATCH, SCHEMAS, Example, shard_name, write_shard
 from training import whole
 from training.errors import ConfigError
 from training.metrics.signatures import polyspan_version
+from training.outputs import dataset_files
 from training.run_folder import commit
 
 ROWS_PER_SHARD = 100_000
@@ -27,7 +29,7 @@ def check_free(folder: str | Path, overwrite: bool = False) -> None:
     """Raises `ConfigError` unless a dataset can be written to `folder`: what stands there and is no dataset is left
     alone, and a dataset is replaced with `overwrite` only."""
     folder = Path(folder)
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+    if not folder.exists() or (folder.is_dir() and not foreign_files(folder, set())):
         return
     if not (folder / manifest.FILE_NAME).is_file():
         raise ConfigError(f"{folder} exists and is no dataset: it has no {manifest.FILE_NAME}. Take another --output")
@@ -54,12 +56,12 @@ def write_dataset(
     after the last example, so that an iterator may fill it. `config` holds plain JSON values; `versions` those of
     libraries besides polyspan and pyarrow that decide the rows. One batch is held in memory.
 
-    The folder is written beside its place and then renamed: it is whole or absent. Raises `ConfigError` as `check_free`
-    does, and `ValueError` if the counts do not add up to the rows.
+    The folder is written beside its place and then renamed or exchanged: it is whole or absent. Raises `ConfigError` as
+    `check_free` does, and `ValueError` if the counts do not add up to the rows.
     """
     folder = Path(folder)
     check_free(folder, overwrite)
-    with whole.folder(folder) as beside:
+    with whole.folder(folder, dataset_files) as beside:
         index = Manifest(
             schema=schema,
             shards=_write_shards(beside, schema, examples, rows_per_shard),

@@ -8,13 +8,13 @@ polyspan.json                     the heads' kinds and sizes, recipe, data, comm
                                   how a fine-tuned model reads (`training.models.finetuned`)
 README.md                         the model card, for people and the hub
 
-A folder is whole or absent: it is written beside its place, then renamed. Weights are never pickled.
+A folder is whole or absent: it is written beside its place, then renamed or exchanged. Weights are never pickled.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +24,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from schemas.output_folder import NEW, files_in
 from training import whole
 from training.errors import ConfigError, InputError
 from training.models.card import model_card
@@ -31,6 +32,7 @@ from training.models.files import ABOUT as _ABOUT
 from training.models.files import WEIGHTS, check_model_files, load_language_model, local_folder, read_json, sha256_of
 from training.models.heads import HEADS, TASK_HEADS, Head, name_in_model
 from training.models.tokenizer import load_tokenizer_of, save_tokenizer
+from training.outputs import model_files
 
 FORMAT_VERSION = 1
 
@@ -61,6 +63,7 @@ class About:
     sha256: Mapping[str, str]  # of the files of weights
     reading: Mapping[str, Any] | None = None  # of a fine-tuned model: a `Reading` as plain JSON values
     scores: Mapping[str, float] = field(default_factory=dict)  # of a fine-tuned model, on its dev files
+    files: Sequence[str] = ()  # all of the folder's; none in folders of earlier releases
     format_version: int = field(default=FORMAT_VERSION, kw_only=True)
 
 
@@ -106,7 +109,7 @@ def write_model(
     folder = Path(folder)
     if folder.exists() and not (folder / _ABOUT).is_file():
         raise ConfigError(f"{folder} exists and is no model of ours: it has no {_ABOUT}. Give another folder")
-    with whole.folder(folder) as beside:
+    with whole.folder(folder, model_files) as beside, whole.os_errors_of(folder):
         model.save_pretrained(beside, max_shard_size="1TB")
         save_tokenizer(tokenizer, beside)
         own = {name: head for name, head in heads.items() if name in HEADS}
@@ -121,6 +124,7 @@ def write_model(
             sha256={name: sha256_of(beside / name) for name in (WEIGHTS, _HEAD_WEIGHTS) if (beside / name).is_file()},
             reading=reading,
             scores=scores or {},
+            files=sorted({*(name for name in files_in(beside) if name != NEW), _ABOUT, "README.md"}),
         )
         text = json.dumps(asdict(about), indent=2, ensure_ascii=False, allow_nan=False)
         (beside / _ABOUT).write_text(text + "\n", encoding="utf-8")

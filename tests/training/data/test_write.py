@@ -93,8 +93,9 @@ def test_a_writer_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_writer_left_is_cleared_away(tmp_path: Path) -> None:
-    (tmp_path / ".made.unfinished/data").mkdir(parents=True)
-    (tmp_path / ".made.unfinished/data/0").write_bytes(b"torn")
+    (tmp_path / ".made.new/data").mkdir(parents=True)
+    (tmp_path / ".made.new/.polyspan-new").touch()
+    (tmp_path / ".made.new/data/0").write_bytes(b"torn")
     write_dataset(tmp_path / "made", "pair/1", [PAIR], {"vi": RecordCounts(1, 1)})
     assert list(tmp_path.iterdir()) == [tmp_path / "made"]
     assert list(find_problems(tmp_path / "made")) == []

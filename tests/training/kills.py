@@ -1,0 +1,150 @@
+"""Commands killed at the n-th time that they open, rename, make or delete something below a folder, n = 1, 2, 3 …
+
+Each runs in a forked child of a process that has imported torch and never used it. After a kill the output is looked
+at, then the command is repeated, and what it leaves is compared with what a run leaves that nothing disturbs.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from schemas.output_folder import LOCK, NEW
+from tests.training.runs import losses
+
+KILLED = 137
+EVENTS = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.link", "os.symlink"}
+
+
+class Case(NamedTuple):
+    """A command: `run(output)`. `before`: what its output folder is to be at the start; None: nothing."""
+
+    run: Callable[[Path], object]
+    is_whole: Callable[[Path], bool]  # whether a folder says of itself that it is complete
+    before: Path | None = None
+
+
+class Kills(NamedTuple):
+    """What became of the output of each command that was killed."""
+
+    total: int
+    absent_or_unfinished: int
+    old: int
+    new: int
+
+
+def kill_everywhere(case: Case, folder: Path, first: int = 1, step: int = 1, most: int = 10_000) -> Kills:
+    """Kills the command at operation `first`, `first` + `step` …, until it ends before that.
+
+    Raises `AssertionError` for an output that is neither the old nor the new nor unfinished, for a repetition that
+    fails or leaves anything else, and for a neighbour's file that has changed.
+    """
+    expected = undisturbed(case, folder / "undisturbed")
+    old = contents(case.before) if case.before else None
+    found = {"unfinished": 0, "old": 0, "new": 0}
+    for number in range(first, most, step):
+        here = folder / str(number)
+        output = prepared(case, here)
+        code, told = in_child(lambda output=output: case.run(output), here, kill_at=number)  # type: ignore[misc]
+        if code == 0:
+            break
+        assert code == KILLED, f"operation {number}: exit code {code}\n{told}"
+        found[verdict(case, output, old, expected)] += 1
+        code, told = in_child(lambda output=output: case.run(output), here)  # type: ignore[misc]
+        assert code == 0, f"repeated after operation {number}: exit code {code}\n{told}"
+        assert (now := contents(output, marks=True)) == expected, (
+            f"after operation {number}: {differing(now, expected)}"
+        )
+        assert sorted(path.name for path in here.iterdir()) == ["mine.txt", "out", "told"], f"after operation {number}"
+        assert (here / "mine.txt").read_text() == "mine"
+        shutil.rmtree(here)
+    return Kills(sum(found.values()), found["unfinished"], found["old"], found["new"])
+
+
+def undisturbed(case: Case, folder: Path) -> dict[str, Any]:
+    """What the command leaves."""
+    output = prepared(case, folder)
+    code, told = in_child(lambda: case.run(output), folder)
+    assert code == 0, told
+    return contents(output, marks=True)
+
+
+def prepared(case: Case, folder: Path) -> Path:
+    """The output's place in a new folder, beside a file of the user."""
+    folder.mkdir(parents=True)
+    (folder / "mine.txt").write_text("mine")
+    if case.before:
+        shutil.copytree(case.before, folder / "out")
+    return folder / "out"
+
+
+def verdict(case: Case, output: Path, old: dict[str, Any] | None, new: dict[str, Any]) -> str:
+    """Which output the kill has left."""
+    now = contents(output)
+    if old is not None:
+        assert now in (old, new), f"neither the old output nor the new one: {sorted(now)}"
+        return "old" if now == old else "new"
+    if not case.is_whole(output):
+        return "unfinished"
+    assert now == new, f"says that it is complete, and is not: {differing(now, new)}"
+    return "new"
+
+
+def differing(now: dict[str, Any], then: dict[str, Any]) -> list[str]:
+    return [name for name in {**now, **then} if now.get(name) != then.get(name)]
+
+
+def contents(folder: Path | None, marks: bool = False) -> dict[str, Any]:
+    """Name → bytes of every file, but for what tells the time; `marks`: locks and marks, too."""
+    found: dict[str, Any] = {}
+    for path in (folder or Path()).rglob("*") if folder and folder.exists() else ():
+        if path.name == "metrics.jsonl":
+            found[path.relative_to(folder or "").as_posix()] = losses(path.parent)
+        elif path.is_file() and path.parent.name != "tensorboard" and (marks or path.name not in (LOCK, NEW)):
+            found[path.relative_to(folder or "").as_posix()] = path.read_bytes()
+    return found
+
+
+def in_child(job: Callable[[], object], below: Path, kill_at: int = 0) -> tuple[int, str]:
+    """Exit code and what was told, of a child that does the job, and kills itself before operation `kill_at`."""
+    told = below / "told"
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            handle = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(handle, 1)
+            os.dup2(handle, 2)
+            if kill_at:
+                sys.addaudithook(_killer(str(below / "out"), str(below / ".out"), kill_at))
+            job()
+            code = 0
+        except BaseException:
+            traceback.print_exc()
+            sys.stderr.flush()
+        finally:
+            os._exit(code)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status), told.read_text(errors="replace")
+
+
+def _killer(first: str, second: str, kill_at: int) -> Callable[[str, tuple[Any, ...]], None]:
+    left = kill_at
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        nonlocal left
+        if event not in EVENTS:
+            return
+        path = arguments[0]
+        name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
+        if name.startswith((first, second)):
+            left -= 1
+            if left == 0:
+                os._exit(KILLED)
+
+    return hook
