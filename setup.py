@@ -86,7 +86,7 @@ setup(
         "console_scripts": [
             "polyspan-data = pipelines.__main__:main",
             "polyspan-inspect = schemas.cli:main",
-            "polyspan-train = training.cli:main",
+            "polyspan-train = training.__main__:main",
         ]
     },
 )

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import signal
+from schemas.interrupts import end_at_once
 
 
 def main() -> None:
     """The console script."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop)
+    end_at_once("polyspan-data")
     from pipelines.cli import main as run
 
     run()
-
-
-def _stop(number: int, _: object) -> None:
-    os.write(2, b"polyspan-data: Stopped. Repeat the command.\n")
-    os._exit(128 + number)
 
 
 if __name__ == "__main__":

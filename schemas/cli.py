@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from schemas import inspection, manifest
 from schemas.command_line import DONE, EXIT_CODES, FAILED, INTERRUPTED, WRONG_USE, answer_version, did_you_mean
+from schemas.interrupts import ended_by_signals
 from schemas.manifest import DatasetError, NotFoundError
 from schemas.verification import find_problems
 
@@ -26,8 +27,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 still shows the rest
         options = _parse(arguments)
-        code: int = options.run(options)
-        sys.stdout.flush()
+        with ended_by_signals("polyspan-inspect", "It writes nothing: repeat the command."):
+            code: int = options.run(options)
+            sys.stdout.flush()
         return code
     except BrokenPipeError:  # `polyspan-inspect show … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
