@@ -261,3 +261,10 @@ def test_a_damaged_mark_of_a_job_is_not_taken_for_one(tmp_path):
     mark.parent.mkdir(parents=True)
     mark.write_text(json.dumps({"mine": True}))
     assert files_of(tmp_path / "out") is None
+
+
+def test_an_output_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(ConfigError, match="out is a file, but --output names a folder"):
+        make_dataset(request(tmp_path, overwrite=True), Job(request(tmp_path)))
+    assert (tmp_path / "out").read_text() == "mine"
