@@ -2,8 +2,8 @@
 
     python -m benchmarks.kills [clism] [anchor-mrc] [overwrite] [fetch] [--random 20] [--every 1]
 
-After each kill the output is a whole dataset (the old or the new one) or none, files of others are untouched, and the
-repeated command ends with code 0 and the bytes of an undisturbed run.
+After each kill the output is a whole dataset or file (the old or the new one) or none, files of others are untouched,
+and the repeated command ends with code 0 and the bytes of an undisturbed run.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import random
 import shutil
 import signal
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -25,11 +26,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines import anchor_mrc, clism
+from pipelines.fetch import FetchConfig, fetch_wikipedia
 from pipelines.recipes import ANCHOR_MRC, CLISM
 from pipelines.steps.triplets import TripletConfig
 from schemas.manifest import FILE_NAME
 from schemas.verification import find_problems
 from tests.kill_points import KILLED, run_in_child
+from tests.pipelines.test_fetch import NAME as DUMP
+from tests.pipelines.test_fetch import FakeMirror, Handler
 
 SAMPLE = package_files("pipelines") / "sample"
 
@@ -39,6 +43,7 @@ class Case(NamedTuple):
 
     run: Callable[[Path], Any]  # the command, with its output folder
     before: Callable[[Path], Any] | None = None
+    random: int = 20  # kills at random moments, unless the command line says otherwise
 
 
 def make_clism(output: Path, **changes: Any) -> None:
@@ -52,10 +57,33 @@ def make_anchor_mrc(output: Path) -> None:
     anchor_mrc.run(replace(ANCHOR_MRC, dump=dump, lang=("vi",), triplets=triplets, output=str(output)))
 
 
+class SlowHandler(Handler):
+    """Sends a file in a second, so that kills come while it is on its way."""
+
+    def send_file(self, body: bytes, stop: int | None = None) -> None:
+        start = int((self.headers.get("Range") or "bytes=0-")[6:-1])
+        ranges = {"Content-Range": f"bytes {start}-{len(body) - 1}/{len(body)}"} if start else {}
+        self.reply(206 if start else 200, {"Content-Length": str(len(body) - start)} | ranges)
+        for place in range(start, len(body), BLOCK_BYTES) if self.command != "HEAD" else ():
+            self.wfile.write(body[place : place + BLOCK_BYTES])
+            time.sleep(BLOCK_BYTES / len(body))
+
+
+BLOCK_BYTES = 1 << 16
+MIRROR = FakeMirror()
+MIRROR.RequestHandlerClass = SlowHandler
+MIRROR.publish(articlesmultistreamdump={DUMP: random.Random(0).randbytes(3 << 20)})
+
+
+def make_fetch(output: Path) -> None:
+    fetch_wikipedia(FetchConfig(lang=("sw",), mirror=MIRROR.url, output=str(output)))
+
+
 CASES = {
     "clism": Case(make_clism),
     "anchor-mrc": Case(make_anchor_mrc),
     "overwrite": Case(partial(make_clism, seed=1, overwrite=True), make_clism),
+    "fetch": Case(make_fetch, random=100),
 }
 
 
@@ -100,6 +128,9 @@ class Trial:
             assert not (problems := list(find_problems(out))), problems
             left = "old" if shards(out) == shards(self.old) and self.case.before else "new"
             assert left == "old" or shards(out) == shards(self.clean), "neither the old nor the new dataset"
+        elif (out / DUMP).exists():
+            assert digests(out)[DUMP] == self.expected[DUMP], "half a file under the whole one's name"
+            left = "new"
         assert left != "none" or not self.case.before, "the old dataset is gone"
         code, _ = run_in_child(partial(self.case.run, out), place)
         assert code == 0, "the repeated command failed"
@@ -134,9 +165,10 @@ class Trial:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cases", nargs="*", default=list(CASES), choices=[*CASES, []])
-    parser.add_argument("--random", type=int, default=20, help="kills at random moments, of each case")
+    parser.add_argument("--random", type=int, help="kills at random moments, of each case; default: 20, fetch 100")
     parser.add_argument("--every", type=int, default=1, help="kill at every N-th file operation")
     arguments = parser.parse_args()
+    threading.Thread(target=MIRROR.serve_forever, daemon=True).start()
     print(f"{'command':<12}{'at an operation':>16}{'at random':>11}   the output afterwards")
     for name in arguments.cases:
         with tempfile.TemporaryDirectory(prefix="kills-") as scratch:
@@ -151,10 +183,11 @@ def main() -> None:
             run_in_child(partial(trial.case.run, trial.prepare() / "out"), trial.scratch)
             seconds = time.monotonic() - begun
             chosen = random.Random(0)
-            for _ in range(arguments.random):
+            times = trial.case.random if arguments.random is None else arguments.random
+            for _ in range(times):
                 left[trial.after_seconds(chosen.uniform(0, seconds))] += 1
             what = ", ".join(f"{kind} {count}" for kind, count in sorted(left.items()))
-            print(f"{name:<12}{killed:>16}{arguments.random:>11}   {what}", flush=True)
+            print(f"{name:<12}{killed:>16}{times:>11}   {what}", flush=True)
 
 
 if __name__ == "__main__":
