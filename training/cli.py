@@ -29,13 +29,13 @@ from schemas import command_line
 from schemas.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, TERMINATED, WRONG_USE
 from schemas.manifest import DatasetError, NotFoundError
 from schemas.output_folder import locked, tidy
-from training.commands import finetune_command, inputs_of, pretrain_command
+from training.commands import finetune_command, pretrain_command
 from training.errors import ConfigError, InputError, Terminated, TrainingError, in_words
 from training.finetune_recipes import FINETUNE_ABOUT, FINETUNE_RECIPES, FinetuneConfig
 from training.logbook import FIGURES, LOST, duration
 from training.outputs import is_done, leftovers, nothing_to_do, run_files, tidy_run
 from training.recipes import ABOUT, RECIPES, PretrainConfig
-from training.run_folder import check_config, check_output
+from training.run_folder import check_config
 
 if TYPE_CHECKING:
     from training.start import Finished
@@ -169,13 +169,13 @@ def pretrain(arguments: list[str]) -> None:
     """Train a model on dataset folders."""
     config = recipe_config("pretrain", "--data FOLDER …", PretrainConfig, RECIPES, ABOUT, arguments)
     check_config(config)
-    if not config.overwrite and is_done(Path(config.output), pretrain_command(config)):
-        nothing_left(config.output, lambda: summary(config))
-        return
     with training_libraries():
         from training.pretrain_checks import check_inputs
 
         check_inputs(config)
+        if not config.overwrite and is_done(Path(config.output), pretrain_command(config)):
+            nothing_left(config.output, lambda: summary(config))
+            return
         from training.pretrain import pretrain as run  # torch takes seconds to import: wrong paths are told before
     if ended(run(config)):
         print(summary(config))
@@ -184,15 +184,14 @@ def pretrain(arguments: list[str]) -> None:
 def finetune(arguments: list[str]) -> None:
     """Train a model on a task's files."""
     config = recipe_config("finetune", "--train FILE …", FinetuneConfig, FINETUNE_RECIPES, FINETUNE_ABOUT, arguments)
-    if config.output and not config.overwrite and is_done(Path(config.output), finetune_command(config)):
-        check_output(config.output, inputs_of(config))
-        nothing_left(config.output, lambda: finetune_summary(config))
-        return
     with training_libraries():
         from training.finetune_checks import check, check_inputs
 
         check(config)
         check_inputs(config)
+        if not config.overwrite and is_done(Path(config.output), finetune_command(config)):
+            nothing_left(config.output, lambda: finetune_summary(config))
+            return
         from training.finetune import finetune as run
     if ended(run(config)):
         print(finetune_summary(config))
