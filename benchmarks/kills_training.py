@@ -50,7 +50,7 @@ def main() -> None:
         print("| command | kills | unfinished | the old one | the new one | seconds |\n|---|---|---|---|---|---|")
         for name in options.commands or CASES:
             began, here = time.monotonic(), folder / name.replace(" ", "")
-            here.mkdir()
+            here.mkdir(parents=True)
             case = CASES[name](here)
             found = kill_everywhere(case, here / "kills", options.first, options.step)
             cells = (name, *found, round(time.monotonic() - began))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from torch.optim import Optimizer
 
 from schemas.output_folder import delete_files
 from training.errors import InputError
-from training.outputs import digest_of
+from training.outputs import SAFETENSORS_TEMPORARY, digest_of
 from training.whole import os_errors_of, publish, temporary
 
 FORMAT_VERSION = 2
@@ -71,7 +72,8 @@ def _write(folder: Path, step: int, model: nn.Module, optimizer: Optimizer, stat
 
 def _discard(folder: Path) -> None:
     """Deletes a checkpoint, but nothing that somebody else has put into its folder."""
-    delete_files(folder, (*_TENSORS, "state.json"))
+    unfinished = [path.name for path in folder.glob(".tmp*") if re.fullmatch(SAFETENSORS_TEMPORARY, path.name)]
+    delete_files(folder, (*_TENSORS, "state.json", *unfinished))
     try:
         folder.rmdir()
     except OSError:

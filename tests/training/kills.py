@@ -100,14 +100,19 @@ def differing(now: dict[str, Any], then: dict[str, Any]) -> list[str]:
 
 
 def contents(folder: Path | None, marks: bool = False) -> dict[str, Any]:
-    """Name → bytes of every file, but for what tells the time; `marks`: locks and marks, too."""
+    """Name → bytes of every file, but for what tells the time; `marks`: also what should be gone."""
     found: dict[str, Any] = {}
     for path in (folder or Path()).rglob("*") if folder and folder.exists() else ():
         if path.name == "metrics.jsonl":
             found[path.relative_to(folder or "").as_posix()] = losses(path.parent)
-        elif path.is_file() and path.parent.name != "tensorboard" and (marks or path.name not in (LOCK, NEW)):
+        elif path.is_file() and path.parent.name != "tensorboard" and (marks or not _is_left(path)):
             found[path.relative_to(folder or "").as_posix()] = path.read_bytes()
     return found
+
+
+def _is_left(path: Path) -> bool:
+    """Whether it is what the next command tidies up."""
+    return path.name in (LOCK, NEW) or any(name.endswith(".partial") for name in path.parts)
 
 
 def in_child(job: Callable[[], object], below: Path, kill_at: int = 0) -> tuple[int, str]:
