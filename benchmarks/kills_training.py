@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["GIT_DIR"] = os.devnull  # outputs name the commit, which may change meanwhile
 
 import torch._dynamo
 import torch.utils.tensorboard

@@ -51,12 +51,22 @@ def save(folder: Path, step: int, model: nn.Module, optimizer: Optimizer, keep: 
         _discard(beside)
         raise
     _discard(beside)  # after an exchange, the one that was there
-    upto = [each for each in checkpoints(folder) if step_of(each) <= step]
-    for old in {*checkpoints(folder)} - {*upto[-keep:]}:
-        doomed = temporary(old)
-        old.rename(doomed)  # no moment at which half of it looks whole
-        _discard(doomed)
+    prune(folder, step, keep)
+    for later in (each for each in checkpoints(folder) if step_of(each) > step):
+        _delete(later)
     return final
+
+
+def prune(folder: Path, step: int, keep: int) -> None:
+    """Deletes all but the last `keep` of the checkpoints up to this step."""
+    for old in [each for each in checkpoints(folder) if step_of(each) <= step][:-keep]:
+        _delete(old)
+
+
+def _delete(path: Path) -> None:
+    doomed = temporary(path)
+    path.rename(doomed)  # no moment at which half of it looks whole
+    _discard(doomed)
 
 
 def _write(folder: Path, step: int, model: nn.Module, optimizer: Optimizer, state: Mapping[str, Any]) -> None:

@@ -13,6 +13,7 @@ The folder is written beside its place, which it takes when it is complete.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -266,7 +267,7 @@ def origin(config: EvaluateConfig, predictor: Predictor) -> dict[str, Any]:
     """Which model the figures are of."""
     of = predictor.provenance
     return {
-        "model": config.model,
+        "model": re.sub(r"(^|/)\.([^/]+)\.new(?=/|$)", r"\1\2", config.model),  # what a new series' folder becomes
         "device": predictor.device.type,
         "precision": precision_of(config.computing, predictor.device),
         "reading": asdict(predictor.reading) | {"method": type(predictor.reading.method).__name__},

@@ -44,11 +44,11 @@ def kill_everywhere(case: Case, folder: Path, first: int = 1, step: int = 1, mos
     Raises `AssertionError` for an output that is neither the old nor the new nor unfinished, for a repetition that
     fails or leaves anything else, and for a neighbour's file that has changed.
     """
-    expected = undisturbed(case, folder / "undisturbed")
+    here = folder / "work"  # always the same, since results tell their model's path
+    expected = undisturbed(case, here)
     old = contents(case.before) if case.before else None
     found = {"unfinished": 0, "old": 0, "new": 0}
     for number in range(first, most, step):
-        here = folder / str(number)
         output = prepared(case, here)
         code, told = in_child(lambda output=output: case.run(output), here, kill_at=number)  # type: ignore[misc]
         if code == 0:
@@ -71,7 +71,9 @@ def undisturbed(case: Case, folder: Path) -> dict[str, Any]:
     output = prepared(case, folder)
     code, told = in_child(lambda: case.run(output), folder)
     assert code == 0, told
-    return contents(output, marks=True)
+    found = contents(output, marks=True)
+    shutil.rmtree(folder)
+    return found
 
 
 def prepared(case: Case, folder: Path) -> Path:
