@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ["GIT_DIR"] = os.devnull  # outputs name the commit, which may change meanwhile
 
 import torch._dynamo
 import torch.utils.tensorboard
@@ -50,7 +51,7 @@ def main() -> None:
         print("| command | kills | unfinished | the old one | the new one | seconds |\n|---|---|---|---|---|---|")
         for name in options.commands or CASES:
             began, here = time.monotonic(), folder / name.replace(" ", "")
-            here.mkdir()
+            here.mkdir(parents=True)
             case = CASES[name](here)
             found = kill_everywhere(case, here / "kills", options.first, options.step)
             cells = (name, *found, round(time.monotonic() - began))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from torch.optim import Optimizer
 
 from schemas.output_folder import delete_files
 from training.errors import InputError
-from training.outputs import digest_of
+from training.outputs import SAFETENSORS_TEMPORARY, digest_of
 from training.whole import os_errors_of, publish, temporary
 
 FORMAT_VERSION = 2
@@ -50,12 +51,22 @@ def save(folder: Path, step: int, model: nn.Module, optimizer: Optimizer, keep: 
         _discard(beside)
         raise
     _discard(beside)  # after an exchange, the one that was there
-    upto = [each for each in checkpoints(folder) if step_of(each) <= step]
-    for old in {*checkpoints(folder)} - {*upto[-keep:]}:
-        doomed = temporary(old)
-        old.rename(doomed)  # no moment at which half of it looks whole
-        _discard(doomed)
+    prune(folder, step, keep)
+    for later in (each for each in checkpoints(folder) if step_of(each) > step):
+        _delete(later)
     return final
+
+
+def prune(folder: Path, step: int, keep: int) -> None:
+    """Deletes all but the last `keep` of the checkpoints up to this step."""
+    for old in [each for each in checkpoints(folder) if step_of(each) <= step][:-keep]:
+        _delete(old)
+
+
+def _delete(path: Path) -> None:
+    doomed = temporary(path)
+    path.rename(doomed)  # no moment at which half of it looks whole
+    _discard(doomed)
 
 
 def _write(folder: Path, step: int, model: nn.Module, optimizer: Optimizer, state: Mapping[str, Any]) -> None:
@@ -71,7 +82,8 @@ def _write(folder: Path, step: int, model: nn.Module, optimizer: Optimizer, stat
 
 def _discard(folder: Path) -> None:
     """Deletes a checkpoint, but nothing that somebody else has put into its folder."""
-    delete_files(folder, (*_TENSORS, "state.json"))
+    unfinished = [path.name for path in folder.glob(".tmp*") if re.fullmatch(SAFETENSORS_TEMPORARY, path.name)]
+    delete_files(folder, (*_TENSORS, "state.json", *unfinished))
     try:
         folder.rmdir()
     except OSError:

@@ -13,6 +13,7 @@ The folder is written beside its place, which it takes when it is complete.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -225,7 +226,8 @@ def origin(config: EvaluateConfig, predictor: Predictor) -> dict[str, Any]:
     """Which model the figures are of."""
     of = predictor.provenance
     return {
-        "model": shown_path(config.model),
+        # Without the name that a new series' folder has until it is complete.
+        "model": shown_path(re.sub(r"(^|/)\.([^/]+)\.new(?=/|$)", r"\1\2", config.model)),
         "device": predictor.device.type,
         "precision": precision_of(config.computing, predictor.device),
         "reading": asdict(predictor.reading) | {"method": type(predictor.reading.method).__name__},

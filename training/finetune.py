@@ -87,6 +87,8 @@ def _finetune(config: FinetuneConfig, found: torch.device, command: str, is_new:
         start_over(output)
         config = replace(config, overwrite=False)
     if needs_baseline(recipe) and not config.baseline:
+        if not is_new:
+            from_first_rank(lambda: run_folder.refuse_another_recipe(output, plain_values(recipe)))
         finished = first_stage(config, found, is_new)
         if finished.stopped_by:
             return finished

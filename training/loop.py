@@ -78,6 +78,8 @@ def train(
     recipe, checkpoints = config.recipe, Path(config.output) / "checkpoints"
     optimizer = make_optimizer(model, recipe, device)
     done, losses_before = resume(checkpoints, model, optimizer)
+    if rank() == 0:  # a process may have been killed before it could
+        checkpoint.prune(checkpoints, done, config.keep_checkpoints)
     if done == recipe.steps:
         return done, None
     model.train()

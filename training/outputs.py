@@ -39,18 +39,20 @@ GENERATOR = '<meta name="generator" content="polyspan-train report">'
 OF_TWO_STAGES = ("baseline", "candidates")  # what a two-stage run makes before it begins itself
 
 _PARTIAL = r"\.{}\.[0-9a-f]{{32}}\.partial"
-_CHECKPOINT = (
-    r"(step-\d{8,}|" + _PARTIAL.format(r"step-\d{8,}") + r")/(model\.safetensors|optimizer\.safetensors|state\.json)"
-)
+_STEP = r"step-\d{8,}"
+_CHECKPOINT = r"(model\.safetensors|optimizer\.safetensors|state\.json)"
+SAFETENSORS_TEMPORARY = r"\.tmp[0-9A-Za-z]{6}"  # what safetensors writes first
 _OF_RUN = re.compile(
     r"run\.json|metrics\.jsonl|dev\.jsonl|tensorboard/events\.out\.tfevents\.[^/]+"
-    rf"|(checkpoints|{_PARTIAL.format('checkpoints')})/{_CHECKPOINT}"
+    rf"|(checkpoints|{_PARTIAL.format('checkpoints')})/"
+    rf"(step-\d{{8,}}/{_CHECKPOINT}|{_PARTIAL.format(_STEP)}/({_CHECKPOINT}|{SAFETENSORS_TEMPORARY}))"
 )
 _OF_MODEL = re.compile(
     r"(config|generation_config|polyspan|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab)\.json"
     r"|(model|heads)\.safetensors|README\.md|(sentencepiece\.bpe|spiece|tokenizer)\.model|(vocab|merges)\.txt"
     r"|chat_template\.jinja"
 )
+_OF_MODEL_BEING_MADE = re.compile(f"{_OF_MODEL.pattern}|{SAFETENSORS_TEMPORARY}")
 _OF_DATASET = re.compile(r"(data|rejects)/(part-\d{5}-of-\d{5}\.arrow|\d+)|README\.md|manifest\.json")
 _OF_EVALUATION = re.compile(r"report\.(json|txt)|evaluation\.json|predictions/[^/]+\.(json|jsonl|tsv|txt)")
 _OF_SERIES = ("few_shot.json", "few_shot.csv", "few_shot.svg")
@@ -68,8 +70,8 @@ def model_files(folder: Path) -> set[str] | None:
     if about is not None and not {"heads", "provenance", "sha256"} <= about.keys():
         return None
     listed = set((about or {}).get("files") or ())
-    by_name = not listed or _is_being_made(folder)
-    return {name for name in _files(folder) if name in listed or (by_name and _OF_MODEL.fullmatch(name))}
+    known = _OF_MODEL_BEING_MADE if _is_being_made(folder) else None if listed else _OF_MODEL
+    return {name for name in _files(folder) if name in listed or (known and known.fullmatch(name))}
 
 
 def dataset_files(folder: Path) -> set[str] | None:

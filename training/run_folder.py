@@ -134,17 +134,32 @@ def begin(folder: Path, now: Mapping[str, Any], replaceable: bool = False) -> li
     changed = _changed(folder, before, now, kept)
     deciding = [f"{name}: {what}" for name, what in changed if name.partition(".")[0] in DECIDING]
     if deciding and not replaceable and _has_own_progress(folder, kept):
-        raise ConfigError(
-            f"{folder} holds another run, which this command cannot go on with. "
-            + "; ".join(deciding)
-            + ". Repeat its own command, take another --output, or begin anew with --overwrite"
-        )
+        raise _another(folder, deciding)
     if deciding:
         outputs.delete_run_but(folder, kept)
     if deciding or before is None:
         whole.text(path, json.dumps(now, indent=2, ensure_ascii=False) + "\n")
         return []
     return [f"{name}: {what}" for name, what in changed if name != "command"]
+
+
+def refuse_another_recipe(folder: Path, recipe: Mapping[str, Any]) -> None:
+    """Raises `ConfigError` as `begin` does, for what is known before a run's first stage: all of the recipe but what
+    the data and the device decide."""
+    if not (outputs.is_run(folder) and outputs.has_progress(folder)):
+        return
+    before = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))["recipe"]
+    found = differences(before, json.loads(json.dumps(recipe)), "recipe")
+    if deciding := [f"{name}: {what}" for name, what in found if name not in ("recipe.steps", "recipe.precision")]:
+        raise _another(folder, deciding)
+
+
+def _another(folder: Path, deciding: Iterable[str]) -> ConfigError:
+    return ConfigError(
+        f"{folder} holds another run, which this command cannot go on with. "
+        + "; ".join(deciding)
+        + ". Repeat its own command, take another --output, or begin anew with --overwrite"
+    )
 
 
 def _changed(folder: Path, before: Any, now: Any, kept: Iterable[str]) -> list[tuple[str, str]]:

@@ -28,6 +28,7 @@ from schemas.output_folder import (
     recover,
 )
 from training.errors import os_error_number
+from training.outputs import delete_all
 
 
 def temporary(path: Path) -> Path:
@@ -73,8 +74,7 @@ def folder(path: Path, files_of: FilesOf) -> Iterator[Path]:
         yield new
     except BaseException:
         with suppress(OSError):
-            delete_files(new, list(files_in(new)))
-            new.rmdir()
+            delete_all(new, files_of)
         raise
     if path.exists():
         finish_replacement(path, files_of)

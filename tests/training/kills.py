@@ -44,11 +44,11 @@ def kill_everywhere(case: Case, folder: Path, first: int = 1, step: int = 1, mos
     Raises `AssertionError` for an output that is neither the old nor the new nor unfinished, for a repetition that
     fails or leaves anything else, and for a neighbour's file that has changed.
     """
-    expected = undisturbed(case, folder / "undisturbed")
+    here = folder / "work"  # always the same, since results tell their model's path
+    expected = undisturbed(case, here)
     old = contents(case.before) if case.before else None
     found = {"unfinished": 0, "old": 0, "new": 0}
     for number in range(first, most, step):
-        here = folder / str(number)
         output = prepared(case, here)
         code, told = in_child(lambda output=output: case.run(output), here, kill_at=number)  # type: ignore[misc]
         if code == 0:
@@ -71,7 +71,9 @@ def undisturbed(case: Case, folder: Path) -> dict[str, Any]:
     output = prepared(case, folder)
     code, told = in_child(lambda: case.run(output), folder)
     assert code == 0, told
-    return contents(output, marks=True)
+    found = contents(output, marks=True)
+    shutil.rmtree(folder)
+    return found
 
 
 def prepared(case: Case, folder: Path) -> Path:
@@ -100,14 +102,19 @@ def differing(now: dict[str, Any], then: dict[str, Any]) -> list[str]:
 
 
 def contents(folder: Path | None, marks: bool = False) -> dict[str, Any]:
-    """Name → bytes of every file, but for what tells the time; `marks`: locks and marks, too."""
+    """Name → bytes of every file, but for what tells the time; `marks`: also what should be gone."""
     found: dict[str, Any] = {}
     for path in (folder or Path()).rglob("*") if folder and folder.exists() else ():
         if path.name == "metrics.jsonl":
             found[path.relative_to(folder or "").as_posix()] = losses(path.parent)
-        elif path.is_file() and path.parent.name != "tensorboard" and (marks or path.name not in (LOCK, NEW)):
+        elif path.is_file() and path.parent.name != "tensorboard" and (marks or not _is_left(path)):
             found[path.relative_to(folder or "").as_posix()] = path.read_bytes()
     return found
+
+
+def _is_left(path: Path) -> bool:
+    """Whether it is what the next command tidies up."""
+    return path.name in (LOCK, NEW) or any(name.endswith(".partial") for name in path.parts)
 
 
 def in_child(job: Callable[[], object], below: Path, kill_at: int = 0) -> tuple[int, str]:

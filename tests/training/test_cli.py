@@ -180,9 +180,7 @@ def test_a_run_from_data_to_a_model_that_hugging_face_loads(tmp_path: Path, caps
 
     code, _, err = run(*command, "--learning-rate", "0.5", capsys=capsys)
     assert code == 2
-    assert (
-        "holds another run, which this command cannot go on with. recipe.learning_rate: 0.001 before, 0.5 now" in err
-    )
+    assert "holds another run, which this command cannot go on with. recipe.learning_rate: 0.001 before, 0.5 now" in err
     code, _, err = run(*command[:3], CLISM, *command[4:], capsys=capsys)
     assert code == 2 and "has schema clism/1" in err
 

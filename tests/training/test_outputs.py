@@ -242,6 +242,15 @@ def test_a_two_stage_run_is_replaced_baseline_and_all(xlmr_folder: Path, tmp_pat
     assert not list(tmp_path.glob(".run*"))
 
 
+def test_another_run_is_refused_before_a_baseline_is_trained(xlmr_folder: Path, tmp_path: Path) -> None:
+    config = two_stage(xlmr_folder, tmp_path)
+    plain = replace(config.recipe, name="plain_qa", method=Plain())
+    finetune(replace(config, recipe=plain))
+    with pytest.raises(ConfigError, match=r"holds another run.*recipe\.name: plain_qa when the run was begun"):
+        finetune(config)
+    assert not (tmp_path / "run" / "baseline").exists()
+
+
 def two_stage(xlmr_folder: Path, tmp_path: Path) -> FinetuneConfig:
     given = people_config(xlmr_folder, tmp_path)
     recipe = replace(given.recipe, name="two_stage", method=FINETUNE_RECIPES["two_stage_hl"].method, steps=2)

@@ -66,7 +66,9 @@ def test_two_stage_fine_tuning_evaluation_and_report(work: Path, xlmr_folder: Pa
     gold = squad(work / "gold.json", 3)
     asked: dict[str, Any] = {"reporting": Reporting(resamples=0), "computing": Computing("cpu")}
     evaluate(EvaluateConfig(str(work / "run"), "squad", (gold,), **asked))
-    assert read(work / "run" / "candidates" / "manifest.json")["config"]["baseline"] == "run/baseline/model"
+    assert (
+        read(work / "run" / "candidates" / "manifest.json")["config"]["baseline"] == "baseline/model"
+    )  # relative to the run
     assert read(work / "run" / "results" / "squad" / "report.json")["model"]["model"] == "run"
     finetune(replace(config, output=str(work / "other")))  # not evaluated, which the page tells
     report.run(ReportConfig((work / "run", work / "other"), output=str(work / "page")))
@@ -123,6 +125,7 @@ def test_a_run_goes_on_however_its_model_is_named(tmp_path: Path) -> None:
 
     for older in (f"{tmp_path}/runs/clism/model", "runs/clism/model", "clism/model"):
         (tmp_path / "run.json").write_text(json.dumps(named(older)), encoding="utf-8")
+        (tmp_path / "metrics.jsonl").write_text("{}\n", encoding="utf-8")  # a run that took no step hinders no other
         assert run_folder.begin(tmp_path, run) == []
         with pytest.raises(ConfigError, match=r"holds another run.*weights: f00d"):
             run_folder.begin(tmp_path, named("clism/model", "beef"))
