@@ -149,7 +149,7 @@ def refuse_another_recipe(folder: Path, recipe: Mapping[str, Any]) -> None:
     if not (outputs.is_run(folder) and outputs.has_progress(folder)):
         return
     before = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))["recipe"]
-    found = differences(before, json.loads(json.dumps(recipe)), "recipe")
+    found = output_folder.differences(before, json.loads(json.dumps(recipe)), "recipe")
     if deciding := [f"{name}: {what}" for name, what in found if name not in ("recipe.steps", "recipe.precision")]:
         raise _another(folder, deciding)
 
