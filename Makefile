@@ -62,7 +62,7 @@ define make_environment
 endef
 
 COPIED := setup.py pyproject.toml constraints.txt MANIFEST.in LICENSE README.md CONTRIBUTING.md Makefile .ci \
-	schemas pipelines training tests benchmarks
+	schemas pipelines training tests benchmarks docs
 copy_to = if [ -d "$(1)" ]; then cp -R $(COPIED) "$(1)" && chmod -R u+w "$(1)"; fi
 # What has changed since in a checkout that cannot be written to.
 up_to_date = $(if $(WRITABLE),,{ $(call copy_to,$(SOURCE)); } && { $(call copy_to,$(TRAINING_SOURCE)); } && )
