@@ -132,7 +132,7 @@ class Trial:
             assert digests(out)[DUMP] == self.expected[DUMP], "half a file under the whole one's name"
             left = "new"
         assert left != "none" or not self.case.before, "the old dataset is gone"
-        code, _ = run_in_child(partial(self.case.run, out), place)
+        code, _ = run_in_child(partial(self.case.run, out), out)
         assert code == 0, "the repeated command failed"
         assert digests(out) == self.expected, "the repeated command left other bytes"
         names = sorted(path.name for path in place.iterdir())
@@ -143,7 +143,7 @@ class Trial:
     def at_operation(self, number: int) -> str | None:
         """None if the command has fewer operations."""
         place = self.prepare()
-        code, operations = run_in_child(partial(self.case.run, place / "out"), place, kill_at=number)
+        code, operations = run_in_child(partial(self.case.run, place / "out"), place / "out", number)
         if operations < number:
             return None
         assert code == KILLED

@@ -793,3 +793,13 @@ def test_the_command(mirror: FakeMirror, tmp_path: Path, capsys: pytest.CaptureF
     assert command(mirror, "--lang", "sw", "--output", str(tmp_path)) == 1
     assert "found 5" in capsys.readouterr().err
     assert command(mirror, "--lang", "sw", "--", "--runner=x") == 2
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_the_mirror_is_asked(
+    mirror: FakeMirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror.publish()
+    monkeypatch.setattr("pipelines.fetch.os.access", lambda path, mode: False)
+    with pytest.raises(ConfigError, match="nothing can be written to"):
+        mirror.fetch(tmp_path / "new" / "dumps")
+    assert mirror.seen == [] and list(tmp_path.iterdir()) == []
