@@ -76,14 +76,15 @@ def make_dataset(request: Request, run_job: RunJob) -> Manifest:
 
 def _make_local(request: Request, run_job: RunJob) -> Manifest:
     folder = Path(request.output)
-    output_folder.recover(folder)
+    output_folder.recover(folder, files_of)
     output_folder.check_output(folder, files_of, {option: _local(paths) for option, paths in request.inputs.items()})
-    if found := _finished(request):
-        if _leftovers(folder) or output_folder.staging(folder).exists():
-            with output_folder.locked(folder):
-                _tidy(folder)
-        return found
+    found = _finished(request)
+    if found and not (_leftovers(folder) or output_folder.staging(folder).exists()):
+        return found  # perhaps on a file system that is read-only
     with output_folder.locked(folder):
+        if found or (found := _finished(request)):  # another process may have made it since
+            _tidy(folder)
+            return found
         if not (folder / FILE_NAME).exists():
             _fill(request, str(folder), run_job)
             _tidy(folder)
@@ -152,14 +153,8 @@ def _finished(request: Request) -> Manifest | None:
     found = _manifest_in(output)
     ours = FileSystems.join(output, WORK, request.fingerprint, MARK)
     changed = [] if FileSystems.exists(ours) else list(_changes(found, request))
-    if not changed:
-        try:
-            for shard in (*found.shards, *found.rejects) if not is_remote(output) else ():
-                check_shard(
-                    Path(output) / shard.file, shard.info, found.schema if shard in found.shards else "rejects/1"
-                )
-        except DatasetError as error:
-            changed = [("its files", str(error))]
+    if not changed and not is_remote(output):
+        changed = list(_damage(Path(output), found))
     if not changed:
         logger.info("%s is complete: nothing to do", output)
         return found

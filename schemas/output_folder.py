@@ -389,16 +389,18 @@ def tidy(folder: Path, files_of: FilesOf) -> None:
     (real / NEW).unlink(missing_ok=True)
 
 
-def recover(folder: Path) -> None:
+def recover(folder: Path, files_of: FilesOf) -> None:
     """Puts the old output back after a process died between two of the renames that replace an exchange."""
     real = folder.resolve()
     parked, new = real.with_name(f".{real.name}.old"), staging(folder)
-    if not parked.exists():
-        return
+    if not parked.is_dir() or files_of(parked) is None or foreign_files(parked, files_of(parked) or set()):
+        return  # nothing, or somebody else's
     if not real.exists():
-        parked.rename(real)
+        with locked(parked, becomes=real):
+            parked.rename(real)
     elif not new.exists() and (real / NEW).exists():
-        parked.rename(new)
+        with locked(parked, becomes=new):
+            parked.rename(new)
 
 
 def exchange(one: Path, other: Path) -> None:

@@ -61,7 +61,7 @@ def run(config: ConvertConfig) -> str:
     file at fault: also one that has no labels, whatever the task."""
     if folders := [path for path in config.files if path.is_dir()]:
         raise ConfigError(f"{folders[0]}: is a folder. Expected a file as the task's authors or XTREME publish it")
-    recover(config.output)
+    recover(config.output, dataset_files)
     check_output(config.output, dataset_files, {"--files": config.files})
     if is_done(config):
         return (

@@ -64,7 +64,7 @@ def run(config: EvaluateConfig) -> str:
 def evaluate(config: EvaluateConfig) -> Report:
     """Writes the output folder. Raises as `run` does."""
     output = output_of(config)
-    recover(output)
+    recover(output, evaluation_files)
     check_output(output, evaluation_files, inputs_of(config))
     scoring, task = checked(config, output)
     golds = read_golds(config, scoring, task)

@@ -184,7 +184,7 @@ def few_shot(config: FewShotConfig, finetune: Finetune, evaluate: Evaluate) -> t
 def place_for_series(config: FewShotConfig, about: dict[str, Any]) -> Iterator[tuple[Path, bool]]:
     """Inside, this process alone writes the series: where, and whether that is beside an old one, to replace it."""
     output = Path(config.output)
-    recover(output)
+    recover(output, series_files)
     with locked(output):
         was_replaced = (output / NEW).exists()  # by this command, which was killed before it could tidy up
         tidy(output, series_files)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import pipelines.job_output
 from pipelines.job_output import NAMES_OF_A_DATASET, Request, files_of, make_dataset
 from pipelines.steps.records import ConfigError, InputError
 from pipelines.work import WorkFolder, replace_file
@@ -268,3 +269,13 @@ def test_an_output_that_is_a_file_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="out is a file, but --output names a folder"):
         make_dataset(request(tmp_path, overwrite=True), Job(request(tmp_path)))
     assert (tmp_path / "out").read_text() == "mine"
+
+
+def test_a_dataset_that_another_process_finished_meanwhile_is_not_replaced(tmp_path, monkeypatch):
+    make_dataset(request(tmp_path), Job(request(tmp_path)))
+    before, finished = contents(tmp_path / "out"), pipelines.job_output._finished
+    answers = iter([lambda _: None, finished])  # at the first look it was not there
+    monkeypatch.setattr("pipelines.job_output._finished", lambda asked: next(answers)(asked))
+    with pytest.raises(ConfigError, match=r"config\.seed: 0 before, 1 now"):
+        make_dataset(request(tmp_path, seed=1), Job(request(tmp_path, seed=1)))
+    assert contents(tmp_path / "out") == before

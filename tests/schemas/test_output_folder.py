@@ -255,7 +255,15 @@ def test_without_exchanges_a_kill_between_two_renames_is_recovered_from(tmp_path
     else:
         output_folder.finish_replacement(old, files_of)
     monkeypatch.setattr(Path, "rename", rename)
-    output_folder.recover(old)
+    output_folder.recover(old, files_of)
     output_folder.tidy(old, files_of)
     assert contents(old).get("a", contents(old).get("b")) == ("old" if renames < 2 else "new")
     assert sorted(path.name for path in tmp_path.iterdir()) == ([".out.new", "out"] if renames < 2 else ["out"])
+
+
+def test_a_folder_of_somebody_else_under_the_third_name_stays_where_it_is(tmp_path):
+    mine = tmp_path / ".out.old"
+    mine.mkdir()
+    (mine / "mine").write_text("mine")
+    output_folder.recover(tmp_path / "out", files_of)
+    assert contents(mine) == {"mine": "mine"} and not (tmp_path / "out").exists()
