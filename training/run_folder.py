@@ -128,9 +128,8 @@ def begin(folder: Path, now: Mapping[str, Any], replaceable: bool = False) -> li
     path, now = folder / FILE_NAME, json.loads(json.dumps(now))
     kept = outputs.OF_TWO_STAGES if now.get("baseline") else ()
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
-    recipe = (before or {}).get("recipe") or {}
-    if before is not None and "model" in recipe and _one_path(recipe["model"], now["recipe"]["model"]):
-        before["recipe"] = {**recipe, "model": now["recipe"]["model"]}
+    if before is not None:
+        before["recipe"] = _with_model_as_in(before.get("recipe") or {}, now["recipe"])
     changed = _changed(folder, before, now, kept)
     deciding = [f"{name}: {what}" for name, what in changed if name.partition(".")[0] in DECIDING]
     if deciding and not replaceable and _has_own_progress(folder, kept):
@@ -148,8 +147,9 @@ def refuse_another_recipe(folder: Path, recipe: Mapping[str, Any]) -> None:
     the data and the device decide."""
     if not (outputs.is_run(folder) and outputs.has_progress(folder)):
         return
-    before = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))["recipe"]
-    found = output_folder.differences(before, json.loads(json.dumps(recipe)), "recipe")
+    now = json.loads(json.dumps(shown_recipe(recipe)))
+    before = _with_model_as_in(json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))["recipe"], now)
+    found = output_folder.differences(before, now, "recipe")
     if deciding := [f"{name}: {what}" for name, what in found if name not in ("recipe.steps", "recipe.precision")]:
         raise _another(folder, deciding)
 
@@ -176,6 +176,12 @@ def _has_own_progress(folder: Path, kept: Iterable[str]) -> bool:
     if "baseline" in kept or not outputs.is_run(baseline):
         return outputs.has_progress(folder)
     return outputs.has_progress(folder) or outputs.has_progress(baseline)
+
+
+def _with_model_as_in(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The recipe of a run with its model's name as `now` has it, if both may be one model."""
+    is_one = "model" in before and "model" in now and _one_path(before["model"], now["model"])
+    return {**before, "model": now["model"]} if is_one else dict(before)
 
 
 def _one_path(before: str, now: str) -> bool:

@@ -246,8 +246,11 @@ def test_another_run_is_refused_before_a_baseline_is_trained(xlmr_folder: Path, 
     config = two_stage(xlmr_folder, tmp_path)
     plain = replace(config.recipe, name="plain_qa", method=Plain())
     finetune(replace(config, recipe=plain))
-    with pytest.raises(ConfigError, match=r"holds another run.*recipe\.name: plain_qa when the run was begun"):
+    with pytest.raises(
+        ConfigError, match=r"holds another run.*recipe\.name: plain_qa before, two_stage now"
+    ) as refused:
         finetune(config)
+    assert "recipe.model" not in str(refused.value)  # which run.json names without the machine's folders
     assert not (tmp_path / "run" / "baseline").exists()
 
 

@@ -127,6 +127,7 @@ def test_a_run_goes_on_however_its_model_is_named(tmp_path: Path) -> None:
         (tmp_path / "run.json").write_text(json.dumps(named(older)), encoding="utf-8")
         (tmp_path / "metrics.jsonl").write_text("{}\n", encoding="utf-8")  # a run that took no step hinders no other
         assert run_folder.begin(tmp_path, run) == []
+        run_folder.refuse_another_recipe(tmp_path, {"name": "x", "model": f"{tmp_path}/runs/clism/model"})
         with pytest.raises(ConfigError, match=r"holds another run.*weights: f00d"):
             run_folder.begin(tmp_path, named("clism/model", "beef"))
         with pytest.raises(ConfigError, match=r"recipe\.model: "):
