@@ -84,9 +84,9 @@ setup(
     extras_require=EXTRAS,
     entry_points={
         "console_scripts": [
-            "polyspan-data = pipelines.cli:main",
+            "polyspan-data = pipelines.__main__:main",
             "polyspan-inspect = schemas.cli:main",
-            "polyspan-train = training.cli:main",
+            "polyspan-train = training.__main__:main",
         ]
     },
 )

@@ -53,7 +53,7 @@ def predict(args: argparse.Namespace) -> None:
     formulation: Any = replace(loaded.formulation, reading=reading)  # type: ignore[type-var]
     records = []
     for lang in args.langs:
-        found, _ = TASKS["xquad"].read(args.xquad / f"xquad.{lang}.json", lang)
+        found, *_ = TASKS["xquad"].read(args.xquad / f"xquad.{lang}.json", lang)
         step = max(1, len(found) // args.questions)
         # Where an answer lies must not decide where windows are.
         records += [replace(each, answers=()) for each in found[::step][: args.questions]]

@@ -4,28 +4,44 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
-from pathlib import Path
-from typing import BinaryIO, Literal, NamedTuple
+from typing import Annotated, BinaryIO, Literal, NamedTuple
+
+import tyro
 
 from pipelines.aligner import AlignerConfig, AlignmentModel, NumberedPairs
 from pipelines.aligner import train as train_model
 from pipelines.aligner.symmetrize import align_symmetrized
 from pipelines.aligner.text import TrainingText, check_text
 from pipelines.steps.bitext import BitextFile, expand_bitext, read_bitext
-from pipelines.steps.files import BadText, read_lines
+from pipelines.steps.files import BadText, compression_suffix, open_raw, read_lines, replacing, without_compression
 from pipelines.steps.filters import FilterConfig, SeenTexts, length_reject, text_digest, text_reject
-from pipelines.steps.links import Agreement, compare_files, format_links
-from pipelines.steps.paths import is_remote, path_of_each_pair
-from pipelines.steps.records import ConfigError, InputError, LanguagePair, Link, SentencePair, language_pair
+from pipelines.steps.links import Agreement, Firsts, compare_files, format_links
+from pipelines.steps.paths import identity, is_remote, match_paths, path_of_each_pair
+from pipelines.steps.records import (
+    ConfigError,
+    InputError,
+    LanguagePair,
+    Link,
+    SentencePair,
+    is_language_code,
+    language_pair,
+    record_id,
+)
 from pipelines.steps.sample import sample_by_hash
 from pipelines.steps.tokenize import token_texts, tokenizer_for
+from schemas.errors import OutputError
+from schemas.interrupts import cleaned_up
+from schemas.languages import LANGUAGES
 from schemas.rejects import Reject
 
 BLOCK_PAIRS = 2000  # aligned at once: bounds the memory, and is enough for full speed
@@ -34,6 +50,9 @@ PROGRESS_S = 10.0
 Words = list[str]
 WordPair = tuple[Words, Words]
 Tokenize = Callable[[str], Words]
+
+Format = Literal["|||", "tsv"]
+Symmetrize = Literal["posterior", "intersect", "union", "grow-diag-final-and"]
 
 logger = logging.getLogger(__name__)
 
@@ -47,9 +66,14 @@ class AlignTrainConfig:
     .bz2, .xz or .zst; globs."""
     pair: tuple[str, ...] = ()
     """Language pairs, source first, such as en-vi: one model each, trained one after another. In --bitext {pair},
-    {source} and {target} stand for them, and en-vi=SPEC is read for that pair only."""
+    {source} and {target} stand for them, and en-vi=SPEC is read for that pair only. With --tokenized, of any languages:
+    en-sl, eng_Latn-slv_Latn."""
     model: str = ""
     """The model file to write; {pair} stands for the language pair."""
+    input: str = ""
+    """Instead of --bitext: a file with both sides on a line, plain, .gz, .bz2, .xz or .zst; - is the standard input."""
+    format: Format = "|||"
+    """What parts the sides on a line of --input: `source ||| target`, or a tab between the first two columns."""
     prior: str = ""
     """A model file that `align train` wrote from other text: its words and counts (--aligner.prior-weight) are kept.
     {pair} stands for the language pair."""
@@ -73,7 +97,7 @@ class AlignApplyConfig:
     """The model file that `align train` wrote."""
     input: str = "-"
     """A file with both sides on a line, plain, .gz, .bz2, .xz or .zst; - is the standard input."""
-    format: Literal["|||", "tsv"] = "|||"
+    format: Format = "|||"
     """What parts the sides on a line of --input: `source ||| target`, or a tab between the first two columns."""
     source: str = ""
     """Instead of --input: the source side of two line-aligned files (Moses) …"""
@@ -83,11 +107,14 @@ class AlignApplyConfig:
     """The language pair, such as en-vi: its tokenizers find the words. Empty: the pair that the model was trained on,
     whose words are found as they were then."""
     tokenized: bool = False
-    """White space separates the words already."""
+    """White space separates the words already; the languages are any then."""
+    copy: bool = False
+    """Read the model into memory of this process instead of sharing the file's: it may be written over meanwhile. So
+    is always read a file that another user owns or may write."""
     adapt: bool = False
     """Let the model learn from the input before it links it: fewer errors where it does not know the text's words.
     The input is read twice. Of more pairs than the model was to be trained on, it learns from a sample by hash."""
-    symmetrize: Literal["posterior", "intersect", "union", "grow-diag-final-and"] = "posterior"
+    symmetrize: Symmetrize = "posterior"
     """Which links are kept: those whose score exceeds a threshold, or what Moses makes of both directions' links."""
     min_score: float = -1.0
     """The threshold of `posterior`; higher keeps fewer and surer links. Negative: the one that the model has."""
@@ -104,6 +131,43 @@ class AlignApplyConfig:
 
 
 @dataclass(frozen=True)
+class AlignFileConfig:
+    """Train on the lines of a file and link the words of the same lines, in one step: a line `0-0 1-2` (source-target,
+    counted from 0) for each line read. The links are those of `align train` and `align apply` with the same --pair."""
+
+    input: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
+    """A file with both sides on a line, plain, .gz, .bz2, .xz or .zst; - is the standard input, of which a copy is kept
+    in the folder for temporary files meanwhile."""
+    format: Format = "|||"
+    """What parts the sides on a line: `source ||| target`, or a tab between the first two columns."""
+    pair: str = ""
+    """The language pair, such as en-vi: its tokenizers find the words. Empty: white space separates them already."""
+    tokenized: bool = False
+    """White space separates the words already, although --pair is given; the languages are any then."""
+    symmetrize: Symmetrize = "posterior"
+    """Which links are kept: those whose score exceeds --aligner.min-score, or what Moses makes of both directions'
+    links."""
+    scores: bool = False
+    """Write each link's score: 0-0:0.9812, the mean of both directions' posterior probabilities."""
+    words: bool = False
+    """Write the words before their links: source words ||| target words ||| 0-0 1-2."""
+    model: str = ""
+    """Keep the trained model in this file, for `align apply`."""
+    filters: FilterConfig = field(default_factory=FilterConfig)
+    """Which lines train; all are linked."""
+    aligner: AlignerConfig = field(default_factory=AlignerConfig)
+    threads: int = 0
+    """Threads that work at once; 0: as many as there are cores. The links are the same for any number."""
+    output: str = "-"
+    """The file to write; - is the standard output."""
+    overwrite: bool = False
+    """Replace the output file, and the model's, if they are there."""
+
+
+Writing = AlignApplyConfig | AlignFileConfig
+
+
+@dataclass(frozen=True)
 class AlignScoreConfig:
     """Compare links with gold ones: alignment error rate, precision and recall (Och and Ney 2003)."""
 
@@ -112,6 +176,62 @@ class AlignScoreConfig:
     1, the NAACL form `SENTENCE SOURCE TARGET [S|P]`."""
     links: str = ""
     """The links to judge, as `align apply` writes them."""
+    one_based: bool = False
+    """The gold links are counted from 1, although they are not in the NAACL form, which always is."""
+    one_based_links: bool = False
+    """The links to judge are counted from 1."""
+
+
+# --- lines with both sides ------------------------------------------------------------------------
+
+
+class BadLine(NamedTuple):
+    """A line of input that cannot be used: it gets an empty line of links."""
+
+    reason: str
+
+
+Texts = Generator[tuple[str, str] | BadLine, None, None]
+
+
+class LinesFile(NamedTuple):
+    """A file with both sides of a sentence pair on each line."""
+
+    pair: LanguagePair
+    path: str  # - for the standard input
+    format: Format
+    told: str = ""  # the path that messages name, where it is another
+
+    @property
+    def corpus(self) -> str:
+        """A name that goes into the records' ids, the same wherever the file lies."""
+        return os.path.basename(without_compression(self.told or self.path))
+
+    def texts(self) -> Texts:
+        """Both sides of each line. A blank line is an empty pair, one that has no separator an `InputError`."""
+        separator, path = ("\t" if self.format == "tsv" else "|||"), input_path(self.path)
+        for number, line in enumerate(read_lines(path), 1):
+            if isinstance(line, BadText):
+                yield BadLine(line.reason)
+                continue
+            source, found, target = line.partition(separator)
+            if self.format == "tsv":
+                target = target.partition("\t")[0]
+            if (not found and line.strip()) or separator in target:
+                expected = "two columns separated by a tab" if self.format == "tsv" else "source ||| target"
+                raise InputError(
+                    f"{self.told or path}:{number}: expected {expected} (--format {self.format}), found {line[:80]!r}."
+                )
+            yield source.strip(), target.strip()
+
+    def records(self) -> Iterator[SentencePair | Reject]:
+        """Each line as it trains a model."""
+        for line, texts in enumerate(self.texts(), 1):
+            id_ = record_id(self.pair, self.corpus, line)
+            if isinstance(texts, BadLine):
+                yield Reject(texts.reason, "pair", id_, str(self.pair), self.corpus, line, "")
+            else:
+                yield SentencePair(id_, self.pair, self.corpus, line, *texts)
 
 
 # --- training -------------------------------------------------------------------------------------
@@ -120,11 +240,18 @@ class AlignScoreConfig:
 def train(config: AlignTrainConfig) -> str:
     """Trains and saves a model for each language pair; returns what to tell the user. `ConfigError` before anything is
     read."""
-    pairs = list(dict.fromkeys(language_pair(name) for name in config.pair))
+    pairs = list(dict.fromkeys(named_pair(name, config.tokenized) for name in config.pair))
     if not pairs:
         raise ConfigError("No language pair. Name one or more, source first: --pair en-vi")
-    if not config.bitext:
-        raise ConfigError("No corpus. Name one or more, for instance: --bitext news.en,news.vi")
+    if not config.bitext and not config.input:
+        raise ConfigError(
+            "No corpus. Name one or more, for instance: --bitext news.en,news.vi; or, with `source ||| target` on a "
+            "line: --input FILE (- is the standard input)"
+        )
+    if config.bitext and config.input:
+        raise ConfigError("Name either --bitext or --input, not both.")
+    if config.input and len(pairs) > 1:
+        raise ConfigError(f"--input {config.input} is of one language pair, not of {len(pairs)}. For several: --bitext")
     if config.aligner.model:
         raise ConfigError("--aligner.model is a model to align with; to name the one to write: --model FILE")
     if not config.model:
@@ -134,12 +261,35 @@ def train(config: AlignTrainConfig) -> str:
     for path in paths.values():
         check_output("--model", path, config.overwrite)
     texts = {pair: TrainingText.of(pair, tokenized=config.tokenized) for pair in pairs}
+    for path in path_of_each_pair("--prior", config.prior, pairs).values() if config.prior else ():
+        check_input("--prior", path)
+    if config.input:
+        check_input("--input", config.input)
+        files: list[BitextFile | LinesFile] = [LinesFile(pairs[0], config.input, config.format)]
+    else:
+        files = [*expand_bitext(config.bitext, pairs)]
+    inputs = [path for file in files for path in file_paths(file)]
+    for path in paths.values():
+        check_output("--model", path, config.overwrite, inputs)
     priors = load_priors(config.prior, texts) if config.prior else {}
-    files = expand_bitext(config.bitext, pairs)
-    return "\n".join(
-        train_pair(text, [file for file in files if file.pair == pair], paths[pair], config, threads, priors.get(pair))
-        for pair, text in texts.items()
-    )
+    told = []
+    for pair, text in texts.items():
+        mine = [file for file in files if file.pair == pair]
+        model, size, seconds = trained_model(text, mine, config, threads, priors.get(pair))
+        with open_output(paths[pair]) as stream:
+            model.save(stream)
+        told.append(
+            f"Wrote {paths[pair]}, trained on {size:,} sentence pairs{' and a prior' if pair in priors else ''} in "
+            f"{seconds:.0f} s (fingerprint {model.fingerprint()}).\n"
+            f"Align with it:  polyspan-data align apply --model {paths[pair]} --source FILE --target FILE"
+        )
+        if all(lang in LANGUAGES for lang in pair):
+            told.append(f"In a job:       polyspan-data clism --aligner.model {paths[pair]} …")
+    return "\n".join(told)
+
+
+def file_paths(file: BitextFile | LinesFile) -> tuple[str, ...]:
+    return (file.source_path, file.target_path) if isinstance(file, BitextFile) else (file.path,)
 
 
 def load_priors(path: str, texts: Mapping[LanguagePair, TrainingText]) -> dict[LanguagePair, AlignmentModel]:
@@ -152,15 +302,14 @@ def load_priors(path: str, texts: Mapping[LanguagePair, TrainingText]) -> dict[L
     return found
 
 
-def train_pair(
+def trained_model(
     text: TrainingText,
-    files: list[BitextFile],
-    path: str,
+    files: Sequence[BitextFile | LinesFile],
     config: AlignTrainConfig,
     threads: int,
     prior: AlignmentModel | None,
-) -> str:
-    """Trains and saves the model of one language pair."""
+) -> tuple[AlignmentModel, int, float]:
+    """The model of one language pair, how many sentence pairs trained it, and the seconds that it took."""
     pair = text.pair
     rejects: Counter[str] = Counter()
     corpus = training_corpus(files, tokenizers_of(text), config, rejects)
@@ -174,19 +323,14 @@ def train_pair(
     logger.info("%s: training on %s sentence pairs (refused: %s)", pair, f"{size:,}", refused)
     started = time.monotonic()
     model = train_model(corpus, config.aligner, _tell_since(started), prior=prior, threads=threads)
-    model = replace(model, text=text)
-    with open_output(path) as stream:
-        model.save(stream)
-    return (
-        f"Wrote {path}, trained on {size:,} sentence pairs{' and a prior' if prior else ''} in {_since(started):.0f} s "
-        f"(fingerprint {model.fingerprint()}).\n"
-        f"Align with it:  polyspan-data align apply --model {path} --source FILE --target FILE\n"
-        f"In a job:       polyspan-data clism --aligner.model {path} …"
-    )
+    return replace(model, text=text), size, _since(started)
 
 
 def training_corpus(
-    files: Iterable[BitextFile], tokenizers: tuple[Tokenize, Tokenize], config: AlignTrainConfig, rejects: Counter[str]
+    files: Iterable[BitextFile | LinesFile],
+    tokenizers: tuple[Tokenize, Tokenize],
+    config: AlignTrainConfig,
+    rejects: Counter[str],
 ) -> NumberedPairs:
     """The words of the sentence pairs that the CLISM job would train on, of which `rejects` counts the others.
 
@@ -201,7 +345,7 @@ def training_corpus(
         read, started = 0, time.monotonic()
         told = started
         for file in files:
-            for record in read_bitext(file):
+            for record in read_bitext(file) if isinstance(file, BitextFile) else file.records():
                 read += 1
                 if time.monotonic() - told > PROGRESS_S:
                     told = time.monotonic()
@@ -230,12 +374,6 @@ def training_corpus(
 # --- alignment ------------------------------------------------------------------------------------
 
 
-class BadLine(NamedTuple):
-    """A line of input that cannot be used: it gets an empty line of links."""
-
-    reason: str
-
-
 def apply(config: AlignApplyConfig) -> None:
     """Writes a line of links for each line of the input, in blocks; says on the way how many and how fast."""
     if not config.model:
@@ -248,21 +386,27 @@ def apply(config: AlignApplyConfig) -> None:
         raise ConfigError("Name either --source FILE and --target FILE, or one --input FILE with both sides on a line.")
     if config.source and config.source == config.target:
         raise ConfigError(f"--source and --target are the same, {config.source}: expected two line-aligned files.")
-    pair = language_pair(config.pair) if config.pair else None
+    pair = named_pair(config.pair, config.tokenized) if config.pair else None
     threads = number_of_threads(config.threads)
+    for option in ("model", "source", "target") if config.source else ("model", "input"):
+        check_input(f"--{option}", getattr(config, option))
     if config.adapt:
         check_read_twice(config)
     if config.output != "-":
-        check_output("--output", config.output, config.overwrite)
-    model = AlignmentModel.load(config.model)
+        inputs = [config.model, *((config.source, config.target) if config.source else (config.input,))]
+        check_output("--output", config.output, config.overwrite, inputs)
+    model = AlignmentModel.load(config.model, copy=True if config.copy else None)
     text = text_to_align(config, pair, model.text)
-    tokenizers = tokenizers_of(text)
     if config.min_score >= 0.0:
         model = replace(model, config=replace(model.config, min_score=config.min_score))
 
     if config.adapt:
         model = adapted(model, config, text, threads)
-    texts = read_texts(config, text.pair)
+    write_links(read_texts(config, text.pair), model, tokenizers_of(text), config)
+
+
+def write_links(texts: Texts, model: AlignmentModel, tokenizers: tuple[Tokenize, Tokenize], config: Writing) -> None:
+    """Aligns block by block; says on the way how many lines there were and how fast."""
     bad: Counter[str] = Counter()
     with closing(texts), open_output(config.output) as stream:
         started = told = time.monotonic()
@@ -327,7 +471,7 @@ def align_block(
     block: Sequence[tuple[str, str] | BadLine],
     model: AlignmentModel,
     tokenizers: tuple[Tokenize, Tokenize],
-    config: AlignApplyConfig,
+    config: Writing,
     bad: Counter[str],
 ) -> Iterator[str]:
     """What is written for each line of a block; `bad` counts those that are unfit."""
@@ -342,21 +486,28 @@ def align_block(
         pairs.append(words)
     threads = number_of_threads(config.threads)
     links: list[list[Link]]
-    if config.symmetrize == "posterior":
-        links = model.align_batch(pairs, threads=threads)
-    else:
-        links = align_symmetrized(model, pairs, config.symmetrize, threads=threads)
+    try:
+        if config.symmetrize == "posterior":
+            links = model.align_batch(pairs, threads=threads)
+        else:
+            links = align_symmetrized(model, pairs, config.symmetrize, threads=threads)
+    except MemoryError:
+        longest = max(max(map(len, words)) for words in pairs)
+        raise InputError(
+            f"Too little memory to link lines of up to {longest:,} words with {threads} threads. Try --threads 1, or a "
+            "model of fewer --aligner.max-words."
+        ) from None
     for (source, target), found in zip(pairs, links, strict=True):
         text = format_links(found, config.scores)
         yield f"{' '.join(source)} ||| {' '.join(target)} ||| {text}".rstrip(" ") if config.words else text
 
 
-def read_texts(config: AlignApplyConfig, pair: LanguagePair) -> Generator[tuple[str, str] | BadLine, None, None]:
+def read_texts(config: AlignApplyConfig, pair: LanguagePair) -> Texts:
     """Both sides of each line of the input."""
-    return read_two_files(config, pair) if config.source else read_one_file(config)
+    return read_two_files(config, pair) if config.source else LinesFile(pair, config.input, config.format).texts()
 
 
-def read_two_files(config: AlignApplyConfig, pair: LanguagePair) -> Generator[tuple[str, str] | BadLine, None, None]:
+def read_two_files(config: AlignApplyConfig, pair: LanguagePair) -> Texts:
     """Both sides of each line of two line-aligned files."""
     for record in read_bitext(BitextFile(pair, "", "moses", input_path(config.source), input_path(config.target))):
         if isinstance(record, Reject):
@@ -365,20 +516,54 @@ def read_two_files(config: AlignApplyConfig, pair: LanguagePair) -> Generator[tu
             yield record.source_text, record.target_text
 
 
-def read_one_file(config: AlignApplyConfig) -> Generator[tuple[str, str] | BadLine, None, None]:
-    """Both sides of each line of one file. A blank line is an empty pair, one that has no separator an `InputError`."""
-    separator, path = ("\t" if config.format == "tsv" else "|||"), input_path(config.input)
-    for number, line in enumerate(read_lines(path), 1):
-        if isinstance(line, BadText):
-            yield BadLine(line.reason)
-            continue
-        source, found, target = line.partition(separator)
-        if config.format == "tsv":
-            target = target.partition("\t")[0]
-        if (not found and line.strip()) or separator in target:
-            expected = "two columns separated by a tab" if config.format == "tsv" else "source ||| target"
-            raise InputError(f"{path}:{number}: expected {expected} (--format {config.format}), found {line[:80]!r}.")
-        yield source.strip(), target.strip()
+# --- both in one step -----------------------------------------------------------------------------
+
+
+def align_file(config: AlignFileConfig) -> None:
+    """Trains on a file's lines and writes a line of links for each. `ConfigError` before anything is read."""
+    pair = named_pair(config.pair, config.tokenized) if config.pair else LanguagePair("source", "target")
+    if config.aligner.model:
+        raise ConfigError("--aligner.model is a model to align with: polyspan-data align apply --model FILE")
+    threads = number_of_threads(config.threads)
+    check_input("the input", config.input)
+    written = [option for option in ("output", "model") if getattr(config, option) not in ("", "-")]
+    for option in written:
+        check_output(f"--{option}", getattr(config, option), config.overwrite, [config.input])
+    if len(written) == 2 and same_file(config.output, config.model):
+        raise ConfigError(f"--output and --model are the same, {config.output}: expected two files.")
+    text = TrainingText.of(pair, tokenized=config.tokenized or not config.pair)
+    training = AlignTrainConfig(filters=config.filters, aligner=config.aligner)
+    with readable_twice(config.input) as path:
+        file = LinesFile(pair, path, config.format, config.input)
+        model, _, _ = trained_model(text, [file], training, threads, None)
+        if config.model:
+            with open_output(config.model) as stream:
+                (model if config.pair else replace(model, text=None)).save(stream)
+        write_links(file.texts(), model, tokenizers_of(text), config)
+
+
+@contextmanager
+def readable_twice(path: str) -> Iterator[str]:
+    """The path of a file that holds what `path` does: a copy of what is gone once it is read."""
+    if is_remote(path) or os.path.isfile(path):
+        yield path
+        return
+    with (
+        tempfile.NamedTemporaryFile(prefix="polyspan-lines-", suffix=compression_suffix(path)) as copy,
+        cleaned_up(partial(os.unlink, copy.name)),
+    ):
+        try:
+            with open_raw(input_path(path)) as stream:
+                shutil.copyfileobj(stream, copy)
+            copy.flush()
+        except OSError as error:
+            raise OutputError(
+                f"{path}: it is read twice, but cannot be copied to {tempfile.gettempdir()}: {error.strerror}. Name a "
+                "file, or another folder for temporary files: TMPDIR=FOLDER"
+            ) from None
+        if not copy.tell():
+            raise InputError(f"{path}: expected lines, found nothing. Was what writes them cut short?")
+        yield copy.name
 
 
 # --- agreement ------------------------------------------------------------------------------------
@@ -389,7 +574,12 @@ def score(config: AlignScoreConfig) -> str:
     for name in ("gold", "links"):
         if not getattr(config, name):
             raise ConfigError(f"No file of {name}. Name one: --{name} FILE")
-    return score_line(compare_files(input_path(config.gold), input_path(config.links)))
+    for name in ("gold", "links"):
+        check_input(f"--{name}", getattr(config, name))
+    if config.gold == config.links:
+        raise ConfigError(f"--gold and --links are the same, {config.gold}: expected two files.")
+    first = Firsts(int(config.one_based), int(config.one_based_links))
+    return score_line(compare_files(input_path(config.gold), input_path(config.links), first, logger.warning))
 
 
 def score_line(found: Agreement) -> str:
@@ -405,6 +595,18 @@ def score_line(found: Agreement) -> str:
 
 
 # --- files and words ------------------------------------------------------------------------------
+
+
+def named_pair(name: str, tokenized: bool) -> LanguagePair:
+    """`language_pair`, whose refusal of an unknown language says how to align it all the same."""
+    try:
+        return language_pair(name, tokenized=tokenized)
+    except ConfigError as error:
+        if tokenized or any(not is_language_code(code) for code in name.split("-")):
+            raise
+        raise ConfigError(
+            f"{error} If white space separates the words already, any language goes: --tokenized"
+        ) from None
 
 
 def tokenizers_of(text: TrainingText) -> tuple[Tokenize, Tokenize]:
@@ -428,14 +630,32 @@ def input_path(path: str) -> str:
     return "/dev/stdin" if path == "-" else path
 
 
-def check_output(option: str, path: str, overwrite: bool) -> None:
-    """`ConfigError` where a file could not be written, or one is there that must not be replaced."""
+def check_input(option: str, path: str) -> None:
+    """`ConfigError` where there is no such file."""
+    if path == "-" or (os.path.exists(path) and not os.path.isdir(path)):
+        return
+    if () not in match_paths(path):
+        raise ConfigError(f"{option} {path}: a pattern, expected one file.")
+
+
+def same_file(one: str, other: str) -> bool:
+    if os.path.exists(one) and os.path.exists(other):
+        return os.path.samefile(one, other)
+    return identity(one) == identity(other)
+
+
+def check_output(option: str, path: str, overwrite: bool, inputs: Iterable[str] = ()) -> None:
+    """`ConfigError` where a file could not be written, or one is there that must not be replaced: an input never."""
+    if read := [each for each in inputs if same_file(each, path)]:
+        raise ConfigError(f"{option} {path}: the command reads {read[0]}, which is that file. Name another.")
     if is_remote(path):
         from apache_beam.io.filesystems import FileSystems
 
         exists = FileSystems.exists(path)
     else:
         exists, folder = os.path.exists(path), os.path.dirname(path) or "."
+        if exists and not os.path.isdir(path) and not os.path.isfile(path):
+            return  # a pipe, /dev/null: written to
         if os.path.isdir(path):
             raise ConfigError(f"{option} {path}: a folder, expected a file to write.")
         if not os.path.isdir(folder):
@@ -457,14 +677,8 @@ def open_output(path: str) -> Iterator[BinaryIO]:
         with replace_file(path) as stream:
             yield stream
     else:
-        partial = f"{path}.partial"
-        try:
-            with open(partial, "wb") as file:
-                yield file
-            os.replace(partial, path)
-        except BaseException:
-            Path(partial).unlink(missing_ok=True)
-            raise
+        with replacing(path) as stream:
+            yield stream
 
 
 def _tell_since(started: float) -> Callable[[str], None]:

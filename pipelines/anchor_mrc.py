@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from importlib import metadata
-from typing import NamedTuple
 
 import apache_beam as beam
 import pyarrow
@@ -32,6 +31,8 @@ from pipelines.anchor_transforms import (
     want_texts,
 )
 from pipelines.arrow_sink import WriteDataset
+from pipelines.inputs import Inputs, anchor_mrc_inputs
+from pipelines.inputs import expand_specs as expand_specs
 from pipelines.job import Job
 from pipelines.job_output import Request, make_dataset
 from pipelines.launch import (
@@ -42,16 +43,17 @@ from pipelines.launch import (
     sizes_and_times,
 )
 from pipelines.recipes import AnchorMrcConfig
-from pipelines.steps.paths import distinct_names, identity, match_paths
+from pipelines.steps.paths import distinct_names
 from pipelines.steps.records import ConfigError
-from pipelines.steps.tokenize import check_tokenizer, tokenizer_version
+from pipelines.steps.tokenize import tokenizer_version
 from pipelines.steps.wiki_dump import DumpRange, SiteInfo, plan_ranges, read_siteinfo
 from pipelines.steps.wiki_site import Site, site_of, siteinfo_problem
 from pipelines.steps.wikiextractor import ExtractedFile
 from pipelines.work import WorkFolder
 from schemas.counts import AnchorCounts
-from schemas.languages import language
+from schemas.languages import LANGUAGES
 from schemas.manifest import Manifest
+from schemas.paths import shown_path, shown_paths
 
 LEDGERS = (PAGES, LINKED, SAMPLED, EXAMPLES)
 FILE_DAMAGE = ("corrupt_block", "unreadable_rest", "truncated")  # of `Damage.reason`: more than a page is missing
@@ -60,7 +62,7 @@ FILE_DAMAGE = ("corrupt_block", "unreadable_rest", "truncated")  # of `Damage.re
 def build(
     pipeline: beam.Pipeline,
     config: AnchorMrcConfig,
-    paths: list[str],
+    paths: Mapping[str, str],  # of the dumps, and what the manifest says of them
     chunks: list[Chunk],
     sites: dict[str, Site],
     manifest: Manifest,
@@ -91,18 +93,12 @@ def run(config: AnchorMrcConfig, runner_arguments: Sequence[str] = ()) -> dict[s
     What cannot work raises `ConfigError` or `InputError` before any worker starts.
     """
     runner_options(runner_arguments, config.workers)
-    langs = check_languages(config.lang)
-    if not config.dump and not config.extracted:
-        raise ConfigError("No dump. Name one or more, for instance: --dump swwiki-20221001-pages-articles.xml.bz2")
-    for name in ("range_bytes", "rows_per_shard", "rejects_per_reason"):
-        if getattr(config, name) < 1:
-            raise ConfigError(f"--{name.replace('_', '-')} is {getattr(config, name)}, but must be at least 1.")
-    inputs = expand_inputs(config, langs)
+    inputs = anchor_mrc_inputs(config)
     if "{lang}" not in config.output:
         return {config.output: _run(config, inputs, runner_arguments)}
     return {
         output: _run(replace(config, output=output, lang=(lang,)), {lang: inputs[lang]}, runner_arguments)
-        for lang in langs
+        for lang in inputs
         for output in [config.output.replace("{lang}", lang)]
     }
 
@@ -118,6 +114,7 @@ def _run(config: AnchorMrcConfig, inputs: dict[str, Inputs], runner_arguments: S
     decides = asdict(config)
     for name in ("range_bytes", "tolerate_damage", "output", "overwrite", "workers"):
         del decides[name]
+    told = {name: value for name, value in asdict(shown_config(config)).items() if name in decides}
     # `range_bytes` decides what the work folder's chunks are, but no byte of the dataset.
     identity = {
         "config": decides,
@@ -126,12 +123,12 @@ def _run(config: AnchorMrcConfig, inputs: dict[str, Inputs], runner_arguments: S
         "inputs": sizes_and_times(paths),
         "range_bytes": config.range_bytes,
     }
-    manifest = Manifest.planned(f"{schemas.anchor_mrc.NAME}/{schemas.anchor_mrc.VERSION}", decides, versions, commit())
+    manifest = Manifest.planned(f"{schemas.anchor_mrc.NAME}/{schemas.anchor_mrc.VERSION}", told, versions, commit())
 
     def run_job(folder: str, work: WorkFolder) -> None:
         into, job = replace(config, output=folder), Job(work, config.seed, config.rejects_per_reason, AnchorCounts)
         launch(
-            lambda pipeline: build(pipeline, into, paths, chunks, sites, manifest, job),
+            lambda pipeline: build(pipeline, into, shown_paths(paths), chunks, sites, manifest, job),
             lambda: progress_line(job, len(chunks)),
             options,
         )
@@ -143,57 +140,15 @@ def _run(config: AnchorMrcConfig, inputs: dict[str, Inputs], runner_arguments: S
     return make_dataset(Request(config.output, config.overwrite, manifest, read, paths, identity), run_job)
 
 
-def check_languages(names: Sequence[str]) -> list[str]:
-    if not names:
-        raise ConfigError("No language. Name that of the dump, for instance: --lang sw")
-    for name in names:
-        try:
-            language(name)
-        except ValueError as error:
-            raise ConfigError(f"--lang {name}: {error}") from None
-        check_tokenizer(name)
-    return list(dict.fromkeys(names))
+def shown_config(config: AnchorMrcConfig) -> AnchorMrcConfig:
+    """The configuration as the manifest holds it: paths say nothing of the machine."""
+    dump, extracted = (tuple(map(shown_spec, specs)) for specs in (config.dump, config.extracted))
+    return replace(config, dump=dump, extracted=extracted)
 
 
-class Inputs(NamedTuple):
-    """The files of one language."""
-
-    dumps: list[str]
-    extracted: list[str]  # by WikiExtractor
-
-
-def expand_inputs(config: AnchorMrcConfig, langs: Sequence[str]) -> dict[str, Inputs]:
-    """The files that `--dump` and `--extracted` name, by language. `ConfigError` for a language without any."""
-    dumps = expand_specs("--dump", config.dump, langs)
-    extracted = expand_specs("--extracted", config.extracted, langs)
-    for lang in langs:
-        if not dumps[lang] and not extracted[lang]:
-            raise ConfigError(f"{lang}: no --dump is read for this language. Add one: --dump {lang}=FILE")
-    return {lang: Inputs(dumps[lang], extracted[lang]) for lang in langs}
-
-
-def expand_specs(option: str, specs: Sequence[str], langs: Sequence[str]) -> dict[str, list[str]]:
-    """Language → the files that the option names for it, in the arguments' order, a pattern's matches sorted.
-
-    `ConfigError` for a spec that names no file, or several languages', and for a file that is named twice.
-    """
-    found: dict[str, list[str]] = {lang: [] for lang in langs}
-    for spec in specs:
-        prefix, equals, pattern = spec.partition("=")
-        if equals and prefix in found:
-            wanted = [prefix]
-        elif "{lang}" in spec or len(langs) == 1:
-            wanted, pattern = list(langs), spec
-        else:
-            raise ConfigError(
-                f"{option} {spec}: in which language? Of several, write {{lang}} into the path, or {langs[0]}={spec}"
-            )
-        for lang in wanted:
-            found[lang] += match_paths(pattern.replace("{lang}", lang)).values()
-    paths = [identity(path) for paths in found.values() for path in paths]
-    if twice := [path for path in paths if paths.count(path) > 1]:
-        raise ConfigError(f"{option}: {twice[0]} is given twice; every page in it would count double. Leave one out.")
-    return found
+def shown_spec(spec: str) -> str:
+    prefix, equals, pattern = spec.partition("=")
+    return f"{prefix}={shown_path(pattern)}" if equals and prefix in LANGUAGES else shown_path(spec)
 
 
 def site_of_dumps(lang: str, paths: Sequence[str], any_siteinfo: bool) -> Site:

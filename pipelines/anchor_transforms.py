@@ -7,7 +7,7 @@ on the wiki alone, not on how its dump is stored or cut.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -128,19 +128,24 @@ def read_chunk(chunk: Chunk, sites: dict[str, Site], job: Job) -> Chunk:
 class DigestFiles(beam.PTransform):
     """Dump files → the same, once their sizes and checksums are known."""
 
-    paths: list[str]
+    shown: Mapping[str, str]  # path → what the manifest says of it
     job: Job
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[str]:
-        return pipeline | beam.Create(list(enumerate(self.paths))) | beam.Reshuffle() | beam.Map(digest_file, self.job)
+        return (
+            pipeline
+            | beam.Create(list(enumerate(self.shown.items())))
+            | beam.Reshuffle()
+            | beam.Map(digest_file, self.job)
+        )
 
 
-def digest_file(numbered: tuple[int, str], job: Job) -> str:
-    number, path = numbered
+def digest_file(numbered: tuple[int, tuple[str, str]], job: Job) -> str:
+    number, (path, shown) = numbered
 
     def make() -> tuple[None, dict[str, Any]]:
         digest = file_digest(path)
-        return None, {"inputs": [InputFile(path.rsplit("/", 1)[-1], *digest)._asdict()]}
+        return None, {"inputs": [InputFile(path.rsplit("/", 1)[-1], shown, digest.size_bytes, digest.sha256)._asdict()]}
 
     job.work.once(FILES, f"{number:05d}", make)
     return path

@@ -6,7 +6,7 @@ written under a temporary name and renamed; a folder without its manifest is not
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -92,7 +92,7 @@ def write_manifest(
         shards=tuple(sorted(shards)),
         rejects=(write_rejects(output, ledger.sorted_sample()),),
         counts=ledger.counts,
-        inputs=tuple(InputFile(**file) for files in inputs for file in files),
+        inputs=each_once(InputFile(**file) for files in inputs for file in files),
     )
     if problems := manifest.problems():
         raise RuntimeError(f"The job lost or doubled records, and writes no dataset: {'; '.join(problems)}")
@@ -101,6 +101,14 @@ def write_manifest(
         with replace_file(name) as stream:
             stream.write(text.encode())
     return path
+
+
+def each_once(inputs: Iterable[InputFile]) -> tuple[InputFile, ...]:
+    """A file that was read for several languages counts as one, under the corpus name that it had first."""
+    found: dict[tuple[str, str | None], InputFile] = {}
+    for file in inputs:
+        found.setdefault((file.path, file.sha256), file)
+    return tuple(found.values())
 
 
 def write_rejects(output: str, rejects: list[Reject]) -> ShardEntry:

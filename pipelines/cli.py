@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files as package_files
+from inspect import cleandoc
 from typing import Annotated, Any, NoReturn, TypeVar
 
 try:
     import tyro
-except ModuleNotFoundError:
-    raise SystemExit(
-        "polyspan-data needs libraries that are not installed: pip install 'polyspan[pipelines]'"
-    ) from None
 
-from pipelines import align as word_alignment
-from pipelines import fetch as downloads
-from pipelines.logs import log_for_people
-from pipelines.recipes import ANCHOR_MRC_RECIPES, CLISM_RECIPES, AnchorMrcConfig, ClismConfig
-from pipelines.steps.records import ConfigError, InputError
-from pipelines.steps.triplets import TripletConfig
+    from pipelines import align as word_alignment
+    from pipelines import fetch as downloads
+    from pipelines.inputs import anchor_mrc_inputs, clism_inputs
+    from pipelines.logs import log_for_people
+    from pipelines.recipes import ANCHOR_MRC_RECIPES, CLISM_RECIPES, AnchorMrcConfig, ClismConfig
+    from pipelines.steps.records import ConfigError, InputError
+    from pipelines.steps.triplets import TripletConfig
+except ModuleNotFoundError as error:
+    from schemas.command_line import WRONG_USE, answer_version
+    from schemas.command_line import fail as end
+
+    answer_version("polyspan-data", sys.argv[1:])
+    end("polyspan-data", f"{error.name} is not installed: pip install 'polyspan[pipelines]'", WRONG_USE)
+
+from schemas import command_line
+from schemas.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, WRONG_USE, did_you_mean
 from schemas.counts import Counts, in_words
-from schemas.errors import OutputError, os_error_in_words
+from schemas.errors import OutputError, RunnerError, os_error_in_words
 from schemas.interrupts import ended_by_signals
 from schemas.manifest import DatasetError, Manifest
 
@@ -33,22 +39,31 @@ commands:
   clism       parallel corpora → CLISM [QUE] examples
   anchor-mrc  Wikipedia dumps → (query, context, answers) triplets
   fetch       download Wikipedia dumps, go on where a download stopped, verify checksums
-  align       word alignment by itself: train a model, apply it, score links against gold ones
+  align       word alignment by itself: of a file in one step; or train a model, apply it, score links against gold
   demo        both kinds of examples from samples that come with the package, shown at the end
 
-`polyspan-data COMMAND --help` tells the rest. Arguments after `--` go to the Beam runner, for instance
-`-- --runner=FlinkRunner --flink_master=HOST:8081`; without them the job runs on this machine.
+`polyspan-data COMMAND --help` tells the rest, `polyspan-data --version` what this is. Arguments after `--` go to the
+Beam runner, for instance `-- --runner=FlinkRunner --flink_master=HOST:8081`; without them the job runs on this machine.
+
 """
+USAGE += EXIT_CODES
 
 ALIGN_USAGE = """usage: polyspan-data align COMMAND [ARGUMENT ...]
+       polyspan-data align FILE [ARGUMENT ...]
+
+With a FILE (- is the standard input) of lines `source ||| target`, words separated by white space: trains on the lines
+and writes a line of links `0-0 1-2` for each. `polyspan-data align run --help` tells its options. Step by step:
 
 commands:
   train   parallel corpora → the model of a word aligner
   apply   a model and sentence pairs → links between their words, a line `0-0 1-2` for each pair
   score   links and gold links → alignment error rate, precision, recall
+  run     what `align FILE` does, for a file that is called like a command, too
 
 `polyspan-data align COMMAND --help` tells the rest.
+
 """
+ALIGN_USAGE += EXIT_CODES
 
 FETCH_USAGE = """usage: polyspan-data fetch COMMAND [ARGUMENT ...]
 
@@ -56,19 +71,23 @@ commands:
   wikipedia   the dumps that `polyspan-data anchor-mrc` reads, from Wikimedia or a mirror
 
 `polyspan-data fetch COMMAND --help` tells the rest.
+
 """
+FETCH_USAGE += EXIT_CODES
 
 STOPPED = "Repeat the command to go on from what is finished."
 STOPPED_ALIGNING = "Nothing is kept of an unfinished file."
 
 Command = Callable[[list[str], list[str]], None]
 Config = TypeVar("Config", ClismConfig, AnchorMrcConfig)
+T = TypeVar("T")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The console script. Exit codes: 0 done, 1 the input or the job failed, 2 the arguments cannot work."""
+    """The console script. Exits with the codes of `schemas.command_line`."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     ours, runner = split_at_dashes(arguments)
+    command_line.answer_version("polyspan-data", ours)
     commands = {"clism": clism, "anchor-mrc": anchor_mrc, "fetch": fetch, "align": align, "demo": demo}
     command, ours = pick_command(ours, commands, USAGE)
     log_for_people()
@@ -76,29 +95,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with ended_by_signals("polyspan-data", STOPPED_ALIGNING if command is align else STOPPED):
             command(ours, runner)
     except ConfigError as error:
-        fail(str(error), 2)
-    except (InputError, OutputError, DatasetError) as error:
-        fail(str(error), 1)
-    except OSError as error:
-        if words := os_error_in_words(error):
-            fail(words, 1)
-        raise
+        fail(str(error), WRONG_USE)
+    except (InputError, OutputError, RunnerError, DatasetError) as error:
+        fail(str(error), FAILED)
+    except ModuleNotFoundError as error:
+        fail(f"{error.name} is not installed: pip install 'polyspan[pipelines]'", WRONG_USE)
     except BrokenPipeError:  # `polyspan-data … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if words := os_error_in_words(error):
+            fail(words, FAILED)
+        raise
     except KeyboardInterrupt:
-        fail(f"Stopped. {STOPPED}", 130)
+        fail(f"Stopped. {STOPPED}", INTERRUPTED)
 
 
 def pick_command(arguments: list[str], commands: Mapping[str, Command], usage: str) -> tuple[Command, list[str]]:
     """The command that the first argument names, and the other arguments."""
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(usage, end="")
-        raise SystemExit(0 if arguments else 2)
-    if arguments[0] not in commands:
-        close = difflib.get_close_matches(arguments[0], commands, n=1)
-        hint = f" Did you mean {close[0]}?" if close else ""
-        fail(f"There is no command {arguments[0]!r}.{hint}\n\n{usage}", 2)
-    return commands[arguments[0]], arguments[1:]
+    return command_line.pick("polyspan-data", arguments, commands, "command", usage)
 
 
 def split_at_dashes(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -109,14 +123,14 @@ def split_at_dashes(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 
 def fail(message: str, code: int) -> NoReturn:
-    print(f"polyspan-data: {message}", file=sys.stderr)
-    raise SystemExit(code)
+    command_line.fail("polyspan-data", message, code)
 
 
 def clism(arguments: list[str], runner: list[str]) -> None:
     """Turn parallel corpora into CLISM [QUE] examples."""
     config = configured(arguments, "polyspan-data clism", clism.__doc__, CLISM_RECIPES)
-    from pipelines.clism import run  # Beam takes seconds to import, --help should not
+    clism_inputs(config)
+    from pipelines.clism import run  # Beam takes seconds to import: wrong paths are told before
 
     print(summary(run(config, runner), config.output))
 
@@ -124,6 +138,7 @@ def clism(arguments: list[str], runner: list[str]) -> None:
 def anchor_mrc(arguments: list[str], runner: list[str]) -> None:
     """Turn Wikipedia dumps into (query, context, answers) triplets: anchor MRC, as in mPMR."""
     config = configured(arguments, "polyspan-data anchor-mrc", anchor_mrc.__doc__, ANCHOR_MRC_RECIPES)
+    anchor_mrc_inputs(config)
     from pipelines.anchor_mrc import damage, run
 
     manifests = run(config, runner)
@@ -137,7 +152,7 @@ def anchor_mrc(arguments: list[str], runner: list[str]) -> None:
             file=sys.stderr,
         )
     if damaged and not config.tolerate_damage:
-        fail("A dump is damaged: fetch it again, or take what could be read with --tolerate-damage.", 1)
+        fail("A dump is damaged: fetch it again, or take what could be read with --tolerate-damage.", FAILED)
 
 
 def configured(arguments: list[str], prog: str, what: str | None, recipes: Mapping[str, Config]) -> Config:
@@ -148,7 +163,7 @@ def configured(arguments: list[str], prog: str, what: str | None, recipes: Mappi
         prog=prog,
         description=(
             f"{what} --recipe NAME starts from a named configuration ({', '.join(recipes)}); "
-            "the defaults below are the recipe's."
+            f"the defaults below are the recipe's. {EXIT_CODES_LINE}"
         ),
         args=arguments,
         default=recipes[recipe],
@@ -165,8 +180,7 @@ def pick_recipe(arguments: list[str], recipes: Mapping[str, Any]) -> tuple[str, 
         else:
             rest.append(argument)
     if recipe not in recipes:
-        close = difflib.get_close_matches(recipe, recipes, n=1)
-        hint = f" Did you mean {close[0]}?" if close else ""
+        hint = did_you_mean(recipe, recipes)
         raise ConfigError(f"There is no recipe {recipe!r}; there are: {', '.join(recipes)}.{hint}")
     return recipe, rest
 
@@ -183,7 +197,9 @@ def demo(arguments: list[str], runner: list[str]) -> None:
     ) -> tuple[str, int]:
         return output, count
 
-    output, count = tyro.cli(options, prog="polyspan-data demo", description=demo.__doc__, args=arguments)
+    output, count = tyro.cli(
+        options, prog="polyspan-data demo", description=f"{demo.__doc__} {EXIT_CODES_LINE}", args=arguments
+    )
     from pipelines import anchor_mrc, clism
     from schemas.inspection import show_examples
 
@@ -218,39 +234,46 @@ def fetch(arguments: list[str], runner: list[str]) -> None:
 
 
 def fetch_wikipedia(arguments: list[str], _: list[str]) -> None:
-    config = tyro.cli(downloads.FetchConfig, prog="polyspan-data fetch wikipedia", args=arguments)
+    config = plain_config(downloads.FetchConfig, "fetch wikipedia", arguments)
     print(downloads.fetch_wikipedia(config))
 
 
 def align(arguments: list[str], runner: list[str]) -> None:
     """Word alignment by itself."""
-    command, arguments = pick_command(
-        arguments, {"train": align_train, "apply": align_apply, "score": align_score}, ALIGN_USAGE
-    )
+    commands = {"train": align_train, "apply": align_apply, "score": align_score, "run": align_run}
+    if arguments and arguments[0] not in (*commands, "-h", "--help", "help") and _names_input(arguments[0]):
+        arguments = ["run", *arguments]
+    command, arguments = pick_command(arguments, commands, ALIGN_USAGE)
     if runner:
         raise ConfigError(f"polyspan-data align runs on this machine: nothing takes {runner[0]!r} after `--`.")
     command(arguments, runner)
 
 
 def align_train(arguments: list[str], _: list[str]) -> None:
-    print(
-        word_alignment.train(
-            tyro.cli(word_alignment.AlignTrainConfig, prog="polyspan-data align train", args=arguments)
-        )
-    )
+    print(word_alignment.train(plain_config(word_alignment.AlignTrainConfig, "align train", arguments)))
 
 
 def align_apply(arguments: list[str], _: list[str]) -> None:
-    config = tyro.cli(word_alignment.AlignApplyConfig, prog="polyspan-data align apply", args=arguments)
-    word_alignment.apply(config)
+    word_alignment.apply(plain_config(word_alignment.AlignApplyConfig, "align apply", arguments))
+
+
+def _names_input(argument: str) -> bool:
+    """Whether it is a file, the standard input or an option, not a command."""
+    return argument.startswith("-") or any(mark in argument for mark in "/.*") or os.path.exists(argument)
+
+
+def align_run(arguments: list[str], _: list[str]) -> None:
+    word_alignment.align_file(tyro.cli(word_alignment.AlignFileConfig, prog="polyspan-data align run", args=arguments))
 
 
 def align_score(arguments: list[str], _: list[str]) -> None:
-    print(
-        word_alignment.score(
-            tyro.cli(word_alignment.AlignScoreConfig, prog="polyspan-data align score", args=arguments)
-        )
-    )
+    print(word_alignment.score(plain_config(word_alignment.AlignScoreConfig, "align score", arguments)))
+
+
+def plain_config(kind: type[T], command: str, arguments: list[str]) -> T:
+    """The configuration of a command that has no recipe."""
+    prog, description = f"polyspan-data {command}", f"{cleandoc(kind.__doc__ or '')}\n\n{EXIT_CODES_LINE}"
+    return tyro.cli(kind, prog=prog, description=description, args=arguments)
 
 
 def summary(manifest: Manifest, output: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib import metadata
 
@@ -14,6 +14,7 @@ import schemas.clism
 from pipelines.aligner import AlignmentModel
 from pipelines.aligner.text import TrainingText, check_text
 from pipelines.arrow_sink import WriteDataset
+from pipelines.inputs import clism_inputs
 from pipelines.job import Job
 from pipelines.job_output import Request, make_dataset
 from pipelines.launch import (
@@ -25,10 +26,10 @@ from pipelines.launch import (
     sizes_and_times,
 )
 from pipelines.recipes import ClismConfig
-from pipelines.steps.bitext import BitextFile, expand_bitext
+from pipelines.steps.bitext import BitextFile, shown_spec
 from pipelines.steps.entities import check_tagger, tagger_version
 from pipelines.steps.paths import path_of_each_pair
-from pipelines.steps.records import ConfigError, LanguagePair, language_pair
+from pipelines.steps.records import ConfigError, LanguagePair
 from pipelines.steps.tokenize import check_tokenizer, tokenizer_version
 from pipelines.transforms import (
     MASKED,
@@ -38,10 +39,12 @@ from pipelines.transforms import (
     ReadBitext,
     TokenizeAndTag,
     TrainAligners,
+    keep_aligner,
 )
 from pipelines.work import WorkFolder
 from schemas.counts import PairCounts
 from schemas.manifest import Manifest
+from schemas.paths import shown_path, shown_paths
 
 STAGES = {READ: "read", TOKENIZED: "tokenised and tagged", MASKED: "aligned and masked"}
 
@@ -50,6 +53,7 @@ def build(
     pipeline: beam.Pipeline,
     config: ClismConfig,
     files: list[BitextFile],
+    shown: Mapping[str, str],  # what the manifest says of their paths
     model_paths: dict[str, str],  # empty: train
     manifest: Manifest,
     job: Job,
@@ -57,7 +61,7 @@ def build(
     """The graph. Its elements are references to chunks of some thousand sentence pairs (`steps/chunks.py`)."""
     chunks = (
         pipeline
-        | "ReadBitext" >> ReadBitext(files, config.chunk_pairs, config.filters.drop_duplicates, job)
+        | "ReadBitext" >> ReadBitext(files, shown, config.chunk_pairs, config.filters.drop_duplicates, job)
         | "TokenizeAndTag" >> TokenizeAndTag(config.filters, config.tagger, job)
     )
     if model_paths:
@@ -78,14 +82,7 @@ def build(
 def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     """Makes the dataset and returns its manifest. What cannot work raises `ConfigError` before any worker starts."""
     options = runner_options(runner_arguments, config.workers)
-    pairs = list(dict.fromkeys(language_pair(name) for name in config.pair))
-    if not pairs:
-        raise ConfigError("No language pair. Name one or more, source first: --pair en-vi")
-    if not config.bitext:
-        raise ConfigError("No corpus. Name one or more, for instance: --bitext news.en,news.vi")
-    for name in ("chunk_pairs", "rows_per_shard"):
-        if getattr(config, name) < 1:
-            raise ConfigError(f"--{name.replace('_', '-')} is {getattr(config, name)}, but must be at least 1.")
+    pairs, files = clism_inputs(config)
     for lang in dict.fromkeys(lang for pair in pairs for lang in pair):
         check_tokenizer(lang)
     for lang in dict.fromkeys(pair.source for pair in pairs):
@@ -93,25 +90,35 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     versions = {"polyspan": polyspan_version(), "pyarrow": pyarrow.__version__} | versions_of(config, pairs)
     given_models = given_aligners(config.aligner.model, pairs) if config.aligner.model else {}
     versions |= {f"{pair}.aligner": model.fingerprint() for pair, (_, model) in given_models.items()}
-    files = expand_bitext(config.bitext, pairs)
     decides = asdict(config)
     for name in ("output", "overwrite", "workers"):
         del decides[name]
+    told = {name: value for name, value in asdict(shown_config(config)).items() if name in decides}
     paths = tuple(dict.fromkeys(path for file in files for path in (file.source_path, file.target_path)))
     identity = {"config": decides, "versions": versions, "commit": commit(), "inputs": sizes_and_times(paths)}
-    manifest = Manifest.planned(f"{schemas.clism.NAME}/{schemas.clism.VERSION}", decides, versions, commit())
-    model_paths = {pair: path for pair, (path, _) in given_models.items()}
+    manifest = Manifest.planned(f"{schemas.clism.NAME}/{schemas.clism.VERSION}", told, versions, commit())
 
     def run_job(folder: str, work: WorkFolder) -> None:
         into, job = replace(config, output=folder), Job(work, config.seed, config.rejects_per_reason, PairCounts)
+        model_paths = {pair: keep_aligner(pair, model, job) for pair, (_, model) in given_models.items()}
         launch(
-            lambda pipeline: build(pipeline, into, files, model_paths, manifest, job),
+            lambda pipeline: build(pipeline, into, files, shown_paths(paths), model_paths, manifest, job),
             lambda: chunk_progress(work, STAGES),
             options,
         )
 
-    inputs = {"--bitext": paths, "--aligner.model": tuple(model_paths.values())}
+    inputs = {"--bitext": paths, "--aligner.model": tuple(path for path, _ in given_models.values())}
     return make_dataset(Request(config.output, config.overwrite, manifest, inputs, paths, identity), run_job)
+
+
+def shown_config(config: ClismConfig) -> ClismConfig:
+    """The configuration as the manifest holds it: paths say nothing of the machine."""
+    return replace(
+        config,
+        bitext=tuple(map(shown_spec, config.bitext)),
+        aligner=replace(config.aligner, model=shown_path(config.aligner.model)),
+        tagger=replace(config.tagger, model=shown_path(config.tagger.model)),
+    )
 
 
 def given_aligners(model: str, pairs: list[LanguagePair]) -> dict[str, tuple[str, AlignmentModel]]:

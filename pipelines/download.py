@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import io
 import logging
 import os
 import re
@@ -15,15 +16,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from email.message import Message
 from email.utils import parsedate_to_datetime
-from http.client import HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 from urllib.error import HTTPError, URLError
-from urllib.request import OpenerDirector, Request, build_opener
+from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, Request, build_opener
 
 from pipelines.steps.records import ConfigError, InputError
 
 TIMEOUT_S = 60.0  # without a byte
-ATTEMPTS = 6  # in a row that bring nothing new
+SLOWEST_BYTES_PER_S = 1000.0  # a connection over which less comes in SLOW_S is given up
+SLOW_S = 60.0
+ATTEMPTS = 6  # in a row that bring nothing new, or next to nothing
+NEXT_TO_NOTHING_BYTES = 1000  # fewer are no progress
 LONGEST_WAIT_S = 600.0
 BLOCK_BYTES = 1 << 20
 LISTING_BYTES = 32 << 20  # many times the largest dumpstatus.json
@@ -169,9 +173,72 @@ class NotThere(Exception):
 class Unavailable(Exception):
     """Why nothing (more) came that may come later, and the least seconds to wait."""
 
-    def __init__(self, reason: str, wait_s: float = 0.0) -> None:
+    def __init__(self, reason: str, wait_s: float = 0.0, slow: bool = False) -> None:
         super().__init__(reason)
         self.wait_s = wait_s
+        self.slow = slow  # something came, but too slowly
+
+
+class TooSlow(OSError):
+    """A connection over which bytes come, but fewer than `SLOWEST_BYTES_PER_S`."""
+
+
+class PacedSocket(io.RawIOBase):
+    """The bytes of a connection. Raises `TooSlow` when `SLOW_S` of waiting have brought too few of them: the timeout of
+    a socket starts anew with every byte. Time in which nobody reads does not count."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        self._raw = raw
+        self._waited_s, self._arrived = 0.0, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        started = time.monotonic()
+        count: int | None = self._raw.readinto(buffer)
+        self._waited_s += time.monotonic() - started
+        self._arrived += count or 0
+        if self._waited_s >= SLOW_S:
+            if self._arrived < SLOWEST_BYTES_PER_S * self._waited_s:
+                raise TooSlow(f"{self._arrived:,} bytes in {self._waited_s:.0f} s, which is too slow")
+            self._waited_s, self._arrived = 0.0, 0
+        return count
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class PacedResponse(HTTPResponse):
+    """Headers and lengths of chunks are paced too."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fp = io.BufferedReader(PacedSocket(self.fp.detach()))
+
+
+class PacedConnection(HTTPConnection):
+    response_class = PacedResponse
+
+
+class PacedSecureConnection(HTTPSConnection):
+    response_class = PacedResponse
+
+
+class PacedHandler(HTTPHandler):
+    def http_open(self, request: Request) -> HTTPResponse:
+        return self.do_open(PacedConnection, request)
+
+
+class PacedSecureHandler(HTTPSHandler):
+    def https_open(self, request: Request) -> HTTPResponse:
+        return self.do_open(PacedSecureConnection, request)
+
+
+def paced_opener() -> OpenerDirector:
+    """Opens URLs by way of the environment's proxies, and gives up what comes too slowly."""
+    return build_opener(PacedHandler, PacedSecureHandler)
 
 
 @dataclass(frozen=True)
@@ -179,7 +246,7 @@ class Mirror:
     url: str  # without a slash at the end
     user_agent: str
     sleep: Callable[[float], None] = time.sleep
-    opener: OpenerDirector = field(default_factory=build_opener)  # knows the environment's proxies
+    opener: OpenerDirector = field(default_factory=paced_opener)
 
     def open(self, path: str, start: int = 0, method: str = "GET") -> Any:
         """The response from byte `start` on, or whatever the server makes of that: see `extent`.
@@ -204,7 +271,7 @@ class Mirror:
             reason = error.reason if isinstance(error, URLError) else error
             if isinstance(reason, ssl.SSLCertVerificationError):
                 raise InputError(f"{url}: {reason}") from None
-            raise Unavailable(f"{url}: {reason or type(reason).__name__}") from None
+            raise Unavailable(f"{url}: {reason or type(reason).__name__}", slow=isinstance(reason, TooSlow)) from None
 
     def read(self, path: str) -> bytes:
         """A listing, whole. `InputError` for one that is absurdly long."""
@@ -235,15 +302,18 @@ class Mirror:
 def persist(attempt: Callable[[], T], sleep: Callable[[float], None], position: Callable[[], int] = lambda: 0) -> T:
     """What `attempt` returns, after some `Unavailable`; `InputError` after `ATTEMPTS` of them that brought nothing.
 
-    Waits 2, 4, 8 … seconds, longer where the server says so, and counts anew whenever `position` has grown.
+    Waits 2, 4, 8 … seconds, longer where the server says so. Counts anew whenever `position` has grown by more than
+    next to nothing, and not too slowly.
     """
     failures, furthest = 0, position()
     while True:
         try:
             return attempt()
         except Unavailable as error:
-            failures = 1 if position() > furthest else failures + 1
-            furthest = max(furthest, position())
+            if position() >= furthest + NEXT_TO_NOTHING_BYTES and not error.slow:
+                failures, furthest = 1, position()
+            else:
+                failures += 1
             wait_s = max(error.wait_s, min(60.0, 2.0**failures))
             if failures >= ATTEMPTS or wait_s > LONGEST_WAIT_S:
                 why = f"{ATTEMPTS} attempts failed" if failures >= ATTEMPTS else f"it asks to wait {wait_s:,.0f} s"
@@ -256,6 +326,8 @@ def received(response: Any, count: int) -> bytes:
     """Up to `count` of the bytes that come next, as soon as there are any; b"" at the end, also a premature one."""
     try:
         block: bytes = response.read1(count)
+    except TooSlow as error:
+        raise Unavailable(f"{response.url}: {error}", slow=True) from None
     except (OSError, HTTPException) as error:
         raise Unavailable(f"{response.url}: the connection broke: {error or type(error).__name__}") from None
     return block

@@ -107,6 +107,11 @@ def check(config: FetchConfig) -> None:
         raise ConfigError(f"--output {config.output}: expected a folder of this machine. Copy the files from there.")
     if os.path.lexists(config.output) and not os.path.isdir(config.output):
         raise ConfigError(f"--output {config.output}: a file, expected a folder.")
+    there = os.path.abspath(config.output)
+    while not os.path.exists(there):
+        there = os.path.dirname(there)
+    if not os.access(there, os.W_OK):
+        raise ConfigError(f"--output {config.output}: nothing can be written to {there}. Name another folder.")
 
 
 def open_mirror(config: FetchConfig, sleep: Callable[[float], None]) -> Mirror:

@@ -3,7 +3,7 @@
     out/ new or empty, or with a stopped job:   work/ beside data/ in out/ itself; the manifest comes last
     out/ with a dataset, and --overwrite:       the same in .out.new/, which is then exchanged with out/
 
-A remote file system (`gs://…`) has neither locks nor exchanges. Two processes that run the same job there write the same
+A remote file system (`gs://…`) has neither locks nor exchanges. Two processes that run the same job write the same
 bytes, and another job is refused because of the first one's mark. A replacement is complete in `.out.new` before the
 first old file is deleted; until all its files are moved `out` has no dataset, and the repeated command ends the move.
 """
@@ -32,7 +32,7 @@ from schemas.shards import check_shard
 
 WORK = "work"
 MARK = "job.json"
-_OF_A_JOB = re.compile(
+NAMES_OF_A_DATASET = re.compile(
     rf"{WORK}/[0-9a-f]{{16}}/({MARK}|[a-z]+/[^/]+\.(json|arrow|model|titles))"
     r"|(data|rejects)/part-\d{5}-of-\d{5}\.arrow|README\.md|manifest\.json"
 )
@@ -76,24 +76,23 @@ def make_dataset(request: Request, run_job: RunJob) -> Manifest:
 
 def _make_local(request: Request, run_job: RunJob) -> Manifest:
     folder = Path(request.output)
-    output_folder.recover(folder)
+    output_folder.recover(folder, files_of)
     output_folder.check_output(folder, files_of, {option: _local(paths) for option, paths in request.inputs.items()})
-    if found := _finished(request):
-        if _leftovers(folder):
-            with output_folder.locked(folder):
-                _tidy(folder)
-        return found
+    found = _finished(request)
+    if found and not (_leftovers(folder) or output_folder.staging(folder).exists()):
+        return found  # perhaps on a file system that is read-only
     with output_folder.locked(folder):
+        if found or (found := _finished(request)):  # another process may have made it since
+            _tidy(folder)
+            return found
         if not (folder / FILE_NAME).exists():
             _fill(request, str(folder), run_job)
             _tidy(folder)
             return _manifest_in(request.output)
-        new = output_folder.begin_replacement(folder, files_of)
-        logger.info("The dataset in %s stays until the new one is complete; the new one is made in %s", folder, new)
-        with output_folder.locked(new, becomes=folder.resolve()):
+        with output_folder.replacement(folder, files_of) as new:
+            logger.info("The dataset in %s stays until the new one in %s is complete", folder, new)
             _fill(request, str(new), run_job)
-            output_folder.finish_replacement(folder, files_of)
-            _tidy(folder)
+        _tidy(folder)
     return _manifest_in(request.output)
 
 
@@ -123,17 +122,24 @@ def _open_work(request: Request, folder: str) -> WorkFolder:
             logger.info("Going on with a job that was stopped; what it finished is kept in %s", work.path)
         return work
     for other in _marks_in(folder):
-        changed = list(differences(_read_json(other).get("config", {}), _plain(request.identity["config"])))
-        if changed and not request.overwrite:
+        before = _read_json(other).get("config", {})
+        changed = list(differences(before, _plain(request.identity["config"]), "config"))
+        is_begun = WorkFolder(FileSystems.split(other)[0]).has_finished_any()
+        if changed and is_begun and not request.overwrite:
             raise ConfigError(
                 f"{folder} holds a job that was stopped and had another configuration ({_in_words(changed)}). Repeat "
                 "its own command to go on with it, choose another --output, or begin anew with: --overwrite"
             )
-        logger.info("%s: a stopped job cannot go on, since its inputs or programs have changed: beginning anew", folder)
+        if is_begun and not changed:
+            logger.info("%s: the inputs or programs of a stopped job have changed: beginning anew", folder)
     _discard(folder)
-    with replace_file(mark) as stream:
-        stream.write(json.dumps(request.identity, indent=2, sort_keys=True).encode())
+    _write_mark(request, folder)
     return work
+
+
+def _write_mark(request: Request, folder: str) -> None:
+    with replace_file(FileSystems.join(folder, WORK, request.fingerprint, MARK)) as stream:
+        stream.write(json.dumps(request.identity, indent=2, sort_keys=True).encode())
 
 
 def _finished(request: Request) -> Manifest | None:
@@ -147,14 +153,8 @@ def _finished(request: Request) -> Manifest | None:
     found = _manifest_in(output)
     ours = FileSystems.join(output, WORK, request.fingerprint, MARK)
     changed = [] if FileSystems.exists(ours) else list(_changes(found, request))
-    if not changed:
-        try:
-            for shard in (*found.shards, *found.rejects) if not is_remote(output) else ():
-                check_shard(
-                    Path(output) / shard.file, shard.info, found.schema if shard in found.shards else "rejects/1"
-                )
-        except DatasetError as error:
-            changed = [("its files", str(error))]
+    if not changed and not is_remote(output):
+        changed = list(_damage(Path(output), found))
     if not changed:
         logger.info("%s is complete: nothing to do", output)
         return found
@@ -220,7 +220,7 @@ def files_of(folder: Path) -> set[str] | None:
 def own_files(names: set[str], read: Callable[[str], bytes]) -> set[str] | None:
     """Of a folder's files, those of the dataset that its manifest describes and of the job whose mark it holds."""
     marks = [name for name in names if re.fullmatch(rf"{WORK}/[0-9a-f]{{16}}/{MARK}", name) and _is_job(read(name))]
-    own: set[str] | None = {name for name in names if _OF_A_JOB.fullmatch(name)} if marks else None
+    own: set[str] | None = {name for name in names if NAMES_OF_A_DATASET.fullmatch(name)} if marks else None
     if FILE_NAME in names:
         try:
             index = Manifest.from_json(read(FILE_NAME).decode())
@@ -239,8 +239,12 @@ def _is_job(content: bytes) -> bool:
     return isinstance(values, dict) and {"config", "versions", "inputs"} <= values.keys()
 
 
+def _is_of_dataset(name: str) -> bool:
+    return bool(NAMES_OF_A_DATASET.fullmatch(name)) and not name.startswith(f"{WORK}/")
+
+
 def _is_of_running_job(name: str) -> bool:
-    return bool(_TEMPORARY.fullmatch(name) or (name.startswith(f"{WORK}/") and _OF_A_JOB.fullmatch(name)))
+    return bool(_TEMPORARY.fullmatch(name) or (name.startswith(f"{WORK}/") and NAMES_OF_A_DATASET.fullmatch(name)))
 
 
 def _leftovers(folder: Path) -> list[str]:
@@ -282,6 +286,7 @@ def _make_remote(request: Request, run_job: RunJob) -> Manifest:
     else:
         _check_remote(new)
         _fill(request, new, run_job)
+        _write_mark(request, output)
         _move_remote(new, output)
     _delete(output, filter(_is_of_running_job, _names_in(output)))
     return _manifest_in(output)
@@ -299,8 +304,10 @@ def _check_scheme(output: str) -> None:
 
 
 def _remote_staging(output: str) -> str:
-    head, name = FileSystems.split(output.rstrip("/"))
-    return FileSystems.join(head, f".{name}.new")
+    head, _, name = output.rstrip("/").rpartition("/")
+    if head in ("gs:/", "s3:/"):
+        raise ConfigError(f"--output {output}: expected a folder in the bucket, such as {output.rstrip('/')}/dataset")
+    return f"{head}/.{name}.new"
 
 
 def _check_remote(folder: str) -> None:
@@ -317,11 +324,12 @@ def _check_remote(folder: str) -> None:
 def _move_remote(new: str, output: str) -> None:
     """Moves a complete dataset, manifest last, over an old one, whose manifest goes first. May be repeated."""
     staged, there = _names_in(new), _names_in(output)
-    moved = {file.file for file in (lambda index: (*index.shards, *index.rejects))(_manifest_in(new))} - staged
-    old = [name for name in there if _OF_A_JOB.fullmatch(name) and name not in moved]
+    index = _manifest_in(new)
+    moved = {"README.md", *(shard.file for shard in (*index.shards, *index.rejects))} - staged
+    old = [name for name in there if _is_of_dataset(name) and name not in moved]
     _delete(output, [name for name in old if name == FILE_NAME])
     _delete(output, [name for name in old if name != FILE_NAME])
-    final = [name for name in staged if _OF_A_JOB.fullmatch(name) and not name.startswith(f"{WORK}/")]
+    final = filter(_is_of_dataset, staged)
     for name in sorted(final, key=lambda name: name == FILE_NAME):
         FileSystems.rename([FileSystems.join(new, *name.split("/"))], [FileSystems.join(output, *name.split("/"))])
     _delete(new, [name for name in _names_in(new) if _is_of_running_job(name)])

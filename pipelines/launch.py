@@ -7,21 +7,22 @@ import contextlib
 import difflib
 import logging
 import re
+import shlex
 import socket
-import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 
 import apache_beam as beam
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
 
-from pipelines.logs import progress, worker_processes_write_to_a_file
+from pipelines.logs import progress, worker_output_kept
 from pipelines.steps.records import ConfigError, InputError
 from pipelines.work import WorkFolder
-from schemas.errors import OutputError
+from schemas.errors import OutputError, RunnerError
 from schemas.interrupts import kill_descendants
+from schemas.provenance import commit as commit
+from schemas.provenance import polyspan_version as polyspan_version
 
 SERVER_TIMEOUT_S = 10.0
 IN_PROCESS_RUNNER = "FnApiRunner"  # Beam's own choice may fetch a runner from the web
@@ -33,7 +34,7 @@ def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], s
     """Runs the graph to its end, and says meanwhile on stderr how far it is.
 
     Raises `ConfigError` if the runner refuses the job or cannot be reached, the errors that workers raise on purpose,
-    and `InputError` for any other failure on a runner that is not in this process.
+    and `RunnerError` if a worker process dies or a runner outside this process fails.
     """
     runner = options.view_as(StandardOptions).runner
     in_process = runner == IN_PROCESS_RUNNER
@@ -42,21 +43,46 @@ def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], s
         pipeline = beam.Pipeline(options=options)
     build(pipeline)
     local_workers = options.view_as(DirectOptions).direct_running_mode == "multi_processing"
-    quiet = worker_processes_write_to_a_file() if local_workers else contextlib.nullcontext()
-    with quiet, progress(progress_line):
+    quiet = worker_output_kept() if local_workers else contextlib.nullcontext()
+    with quiet, interpreter_quoted(), progress(progress_line):
         try:
             with contextlib.nullcontext() if in_process else _start_errors_in_words(runner):
                 result = pipeline.run()
             result.wait_until_finish()
         except Exception as error:
             kill_descendants()  # other workers must not write any more
-            if expected := _expected_error(error):
+            if expected := _expected_error(error) or _runner_error(error, runner):
                 raise expected from None
-            if in_process:
-                raise
-            raise InputError(
-                f"The job failed on {runner}: {_last_line(error)}. {runner}'s own log says more."
-            ) from error
+            raise
+
+
+def _runner_error(error: Exception, runner: str) -> RunnerError | None:
+    """What went wrong with a worker or with a runner outside this process; None for a fault of this program."""
+    if re.search(r"Channel closed|Socket closed|Worker subprocess exited|Connection reset", str(error)):
+        return RunnerError(
+            "A worker process died; often the system ends one because memory is full. Repeat the command to go on from "
+            "what is finished, with fewer --workers"
+        )
+    if runner == IN_PROCESS_RUNNER:
+        return None
+    last = (str(error).strip() or type(error).__name__).splitlines()[-1].strip()[:500]
+    return RunnerError(
+        f"The job failed on {runner}: {last}. The runner's own log says more; repeat the command to go on"
+    )
+
+
+@contextlib.contextmanager
+def interpreter_quoted() -> Iterator[None]:
+    """While the body runs, Beam starts worker processes by a path that a shell takes as one word.
+
+    It makes a line for a shell out of `sys.executable`, unquoted, and waits for ever for workers that did not start.
+    """
+    before = sys.executable
+    sys.executable = shlex.quote(before)
+    try:
+        yield
+    finally:
+        sys.executable = before
 
 
 @contextlib.contextmanager
@@ -74,11 +100,6 @@ def _start_errors_in_words(runner: str) -> Iterator[None]:
             f"{runner} cannot run the job: {text[:500] or type(error).__name__}. Change the options after `--`, or "
             "leave them out to run on this machine"
         ) from None
-
-
-def _last_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[-1].strip()[:500]
 
 
 def check_servers(options: PipelineOptions) -> None:
@@ -169,23 +190,3 @@ def sizes_and_times(paths: Sequence[str]) -> list[list[object]]:
         [path, match.metadata_list[0].size_in_bytes, match.metadata_list[0].last_updated_in_seconds]
         for path, match in zip(paths, found, strict=True)
     ]
-
-
-def polyspan_version() -> str:
-    try:
-        return version("polyspan")
-    except PackageNotFoundError:
-        return "unknown"
-
-
-def commit() -> str | None:
-    """The commit of the checkout that this code runs from, if it runs from one and git is there."""
-    here = Path(__file__).resolve().parent
-    try:
-        command = ["git", "-C", str(here), "log", "-1", "--format=%H"]
-        top = subprocess.run([*command[:3], "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=True)
-        if Path(top.stdout.strip()) != here.parent:
-            return None
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() or None
-    except (OSError, subprocess.CalledProcessError):
-        return None

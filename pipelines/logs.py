@@ -10,14 +10,17 @@ import sys
 import tempfile
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
-from functools import partial
 
-from schemas.interrupts import cleaned_up
-
-_EXPECTED = re.compile(
-    r"\b(ConfigError|InputError|OutputError)\b"
-)  # printed at the end, without the traceback that Beam logs
+# Printed at the end, without the traceback that Beam logs.
+_EXPECTED = re.compile(r"\b(ConfigError|InputError|OutputError|RunnerError)\b|Channel closed prematurely")
+_NOT_FOR_PEOPLE = (
+    "apitools not found",  # Beam says so at every start
+    "Failed to read inputs in the data plane",  # these two after a worker has died
+    "Error closing worker_handler",
+)
+KEPT_BLOCKS = 256  # of at most 4 KiB
 _WORKER_RECORD = re.compile(r'Worker: severity: (\w+).*? message: "(.*?)" .*log_location: "(.*?):\d+"', re.DOTALL)
 
 
@@ -37,46 +40,55 @@ def _is_for_people(record: logging.LogRecord) -> bool:
         severity, message, file = worker.groups()
         record.msg, record.args = message, ()
         return "/pipelines/" in file or (severity == "ERROR" and not _EXPECTED.search(text))
-    if text.startswith("apitools not found"):  # Beam says so at every start
+    if text.startswith(_NOT_FOR_PEOPLE):
         return False
     raised = repr(record.exc_info[1]) if record.exc_info else text
     return record.levelno >= logging.WARNING and not _EXPECTED.search(raised)
 
 
 @contextlib.contextmanager
-def worker_processes_write_to_a_file() -> Iterator[None]:
-    """While the body runs, the stderr of processes that it starts, full of Beam's chatter, goes to a file.
+def worker_output_kept() -> Iterator[None]:
+    """While the body runs, the stderr of processes that it starts, full of Beam's chatter, is read and its end kept.
 
-    What they log reaches people all the same: Beam hands their records to this process. The file is named if the body
-    raises what nobody expected, and deleted otherwise.
+    What they log reaches people all the same: Beam hands their records to this process. If the body raises what nobody
+    expected, the end of what they wrote goes to a file that is named. Nothing is on disk before: a worker that cannot
+    write to its stderr, because the disk is full, would hang the job.
     """
     before, handlers = sys.stderr, logging.getLogger().handlers
-    log, log_path = tempfile.mkstemp(prefix="polyspan-workers-", suffix=".log")
+    receiver, sender = os.pipe()
+    kept: deque[bytes] = deque(maxlen=KEPT_BLOCKS)
+    reader = threading.Thread(target=lambda: kept.extend(iter(lambda: os.read(receiver, 1 << 12), b"")), daemon=True)
     terminal = os.dup(2)
     sys.stderr = os.fdopen(os.dup(2), "w", encoding="utf-8", errors="replace", buffering=1)
     redirected = [handler for handler in handlers if getattr(handler, "stream", None) is before]
     for handler in redirected:
         handler.setStream(sys.stderr)  # type: ignore[attr-defined]
-    os.dup2(log, 2)
-    os.close(log)
-    keep = False
+    os.dup2(sender, 2)
+    os.close(sender)
+    reader.start()
+    threading_hook = threading.excepthook
+    threading.excepthook = lambda found: kept.append(
+        f"{found.exc_value!r}\n".encode()
+    )  # Beam's, after a worker's death
+    unexpected = False
     try:
-        with cleaned_up(partial(os.unlink, log_path)):
-            yield
+        yield
     except Exception as error:
-        keep = not _EXPECTED.search(type(error).__name__)
+        unexpected = not _EXPECTED.search(type(error).__name__)
         raise
     finally:
+        threading.excepthook = threading_hook
         os.dup2(terminal, 2)
         os.close(terminal)
         for handler in redirected:
             handler.setStream(before)  # type: ignore[attr-defined]
         sys.stderr.close()
         sys.stderr = before
-        if keep:
-            print(f"What the worker processes wrote themselves is in {log_path}", file=sys.stderr)
-        else:
-            os.unlink(log_path)
+        if unexpected:
+            reader.join(timeout=2)  # until the last worker has ended
+            with tempfile.NamedTemporaryFile(prefix="polyspan-workers-", suffix=".log", delete=False) as log:
+                log.writelines(list(kept))
+            print(f"The end of what the worker processes wrote themselves is in {log.name}", file=sys.stderr)
 
 
 @contextlib.contextmanager

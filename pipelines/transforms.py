@@ -8,7 +8,7 @@ import itertools
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,6 +54,7 @@ class ReadBitext(beam.PTransform):
     """Parallel corpora → chunks, each with the rows that repeat an earlier pair of texts (in input order)."""
 
     files: list[BitextFile]
+    shown: Mapping[str, str]  # what the manifest says of their paths
     chunk_pairs: int
     find_duplicates: bool
     job: Job
@@ -61,7 +62,7 @@ class ReadBitext(beam.PTransform):
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[tuple[Chunk, tuple[int, ...]]]:
         chunks = (
             pipeline
-            | "Files" >> beam.Create(list(enumerate(self.files)))
+            | "Files" >> beam.Create([(at, file, shown_of(file, self.shown)) for at, file in enumerate(self.files)])
             | "Spread" >> beam.Reshuffle()
             | "Cut" >> beam.FlatMap(read_chunks, self.job, self.chunk_pairs)
         )
@@ -80,9 +81,13 @@ class ReadBitext(beam.PTransform):
         )
 
 
-def read_chunks(numbered: tuple[int, BitextFile], job: Job, chunk_pairs: int) -> Iterator[Chunk]:
+def shown_of(file: BitextFile, shown: Mapping[str, str]) -> dict[str, str]:
+    return {path: shown[path] for path in (file.source_path, file.target_path)}
+
+
+def read_chunks(numbered: tuple[int, BitextFile, Mapping[str, str]], job: Job, chunk_pairs: int) -> Iterator[Chunk]:
     """Cuts one file into chunks of `chunk_pairs` records, in one sequential reading."""
-    index, file = numbered
+    index, file, shown = numbered
     pair = str(file.pair)
 
     def read() -> tuple[None, dict[str, Any]]:
@@ -96,7 +101,8 @@ def read_chunks(numbered: tuple[int, BitextFile], job: Job, chunk_pairs: int) ->
             rejects = [record for record in block if isinstance(record, Reject)]
             ledger.add(pair, PairCounts(pairs_read=len(block)), rejects)
             job.work.once(READ, keys[-1], functools.partial(_read_chunk, kept, ledger))
-        return None, {"chunks": keys, "inputs": [InputFile(file.corpus, *digest)._asdict() for digest in digests]}
+        inputs = [InputFile(file.corpus, shown[path], size, sha256)._asdict() for path, size, sha256 in digests]
+        return None, {"chunks": keys, "inputs": inputs}
 
     for key in job.work.once(FILES, f"{index:05d}", read)["chunks"]:
         yield Chunk(key, pair, file.corpus)
@@ -215,6 +221,19 @@ def train_aligner(group: tuple[str, Iterable[Chunk]], job: Job, config: AlignerC
     return pair, path
 
 
+def keep_aligner(pair: str, model: AlignmentModel, job: Job) -> str:
+    """The path of a given model's copy in the work folder, which nobody writes over while workers share it."""
+    path = job.work.file(MODELS, f"{pair}.model")
+
+    def make() -> tuple[None, dict[str, Any]]:
+        with replace_file(path) as stream:
+            model.save(stream)
+        return None, {"fingerprint": model.fingerprint()}
+
+    job.work.once(MODELS, pair, make)
+    return path
+
+
 def sample_for_training(chunks: list[Chunk], job: Job, size: int) -> NumberedPairs:
     """The words of at most `size` sentence pairs, those that a hash of (seed, id) ranks first, in input order."""
     rows = (row for chunk in chunks for row in table_to_tokenized(job.work.table(TOKENIZED, chunk.key), chunk))
@@ -285,8 +304,8 @@ def align_and_mask(
 
 @functools.lru_cache(maxsize=2)
 def load_aligner(path: str, min_link_score: float) -> AlignmentModel:
-    """A saved model that keeps the links which this job asks for, whatever it was trained to keep."""
-    model = AlignmentModel.load(path)
+    """A model of the work folder that keeps the links which this job asks for, whatever it was trained to keep."""
+    model = AlignmentModel.load(path, copy=False)
     return replace(model, config=replace(model.config, min_score=min_link_score))
 
 

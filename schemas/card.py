@@ -75,6 +75,13 @@ All offsets count Unicode code points and are half-open: `context[start_char:end
 are the answers as published, which official scorers compare with.\
 """
 
+_WHAT_MRC_2 = f"""\
+{_WHAT_MRC}
+
+`query_lang` is the language of the query where it is another than that of the context, `lang`; otherwise null.
+`source_id` is the published id where several records have it, so that `id` is another; otherwise null.\
+"""
+
 _WHAT_TAGGING = """\
 Each row is a sentence, where its words stand in it, and a tag for each word in IOB2; no tags where none are known. For
 example:
@@ -256,6 +263,8 @@ KINDS = {
         '    print(row["text"][token["start_char"] : token["end_char"]], tag)',
     ),
 }
+
+KINDS["mrc/2"] = KINDS["mrc/1"]._replace(what=_WHAT_MRC_2)
 
 
 def dataset_card(manifest: Manifest, license: str | None = None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import difflib
 import io
 import json
 import os
@@ -14,30 +13,32 @@ from pathlib import Path
 from typing import NoReturn
 
 from schemas import inspection, manifest
-from schemas.manifest import DatasetError
+from schemas.command_line import DONE, EXIT_CODES, FAILED, INTERRUPTED, WRONG_USE, answer_version, did_you_mean
+from schemas.interrupts import ended_by_signals
+from schemas.manifest import DatasetError, NotFoundError
 from schemas.verification import find_problems
-
-OK, PROBLEMS, WRONG_USE, STOPPED = 0, 1, 2, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit code: 0, 1 if `verify` found problems, 2 if there was nothing to look at."""
+    """Returns the exit code: 1 if `verify` found problems or the dataset cannot be read, 2 if there is none."""
     arguments = list(sys.argv[1:] if argv is None else argv)
+    answer_version("polyspan-inspect", arguments)
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 still shows the rest
         options = _parse(arguments)
-        code: int = options.run(options)
-        sys.stdout.flush()
+        with ended_by_signals("polyspan-inspect", "It writes nothing: repeat the command."):
+            code: int = options.run(options)
+            sys.stdout.flush()
         return code
     except BrokenPipeError:  # `polyspan-inspect show … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+        return DONE
     except (DatasetError, OSError) as error:
         print(f"polyspan-inspect: {error}", file=sys.stderr)
-        return WRONG_USE
+        return WRONG_USE if isinstance(error, NotFoundError) else FAILED
     except KeyboardInterrupt:
-        return STOPPED
+        return INTERRUPTED
 
 
 def show(options: argparse.Namespace) -> int:
@@ -51,7 +52,7 @@ def show(options: argparse.Namespace) -> int:
             reason=options.rejects or None,
             record_id=options.id,
         )
-        return OK
+        return DONE
     color = options.color == "always" or (
         options.color == "auto"
         and sys.stdout.isatty()
@@ -68,7 +69,7 @@ def show(options: argparse.Namespace) -> int:
         answerable=options.answerable,
         color=color,
     )
-    return OK
+    return DONE
 
 
 def stats(options: argparse.Namespace) -> int:
@@ -77,7 +78,7 @@ def stats(options: argparse.Namespace) -> int:
         print(json.dumps(numbers, indent=2, ensure_ascii=False))
     else:
         print(inspection.render_statistics(_name(options.dataset), numbers), end="")
-    return OK
+    return DONE
 
 
 def verify(options: argparse.Namespace) -> int:
@@ -88,14 +89,14 @@ def verify(options: argparse.Namespace) -> int:
     if found:
         stopped = f" or more: stopped after {found}, --limit 0 lists all" if found == options.limit else ""
         print(f"{_name(options.dataset)}: {found} problem{'s' * (found > 1)}{stopped}")
-        return PROBLEMS
+        return FAILED
     index = manifest.load(options.dataset)
     looked = "rows not looked at" if options.quick else "every row keeps the contract"
     print(
         f"{_name(options.dataset)}: ok, {index.totals.size} in {len(index.shards)} shards; "
         f"sizes, checksums and counts agree, {looked}"
     )
-    return OK
+    return DONE
 
 
 def _name(dataset: str) -> str:
@@ -111,8 +112,7 @@ class _Parser(argparse.ArgumentParser):
         self.exit(WRONG_USE, f"{self.prog}: {message}\n{self.format_usage()}Try: {self.prog} --help\n")
 
     def refuse(self, what: str, word: str) -> NoReturn:
-        close = difflib.get_close_matches(word.partition("=")[0], self.words, n=1)
-        self.error(f"there is no {what} {word!r}.{f' Did you mean {close[0]}?' if close else ''}")
+        self.error(f"there is no {what} {word!r}.{did_you_mean(word.partition('=')[0], self.words)}")
 
 
 def _parse(arguments: list[str]) -> argparse.Namespace:
@@ -123,10 +123,11 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "  polyspan-inspect show clism-en-vi\n"
         "  polyspan-inspect show clism-en-vi --rejects no_mention\n"
         "  polyspan-inspect stats clism-en-vi --json\n"
-        "  polyspan-inspect verify clism-en-vi",
+        f"  polyspan-inspect verify clism-en-vi\n\n{EXIT_CODES}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.add_argument("-V", "--version", action="store_true", help="print the version, and the commit of a checkout")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     def command(run: object, name: str, help: str, epilog: str) -> _Parser:
@@ -134,7 +135,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
             name,
             help=help,
             description=f"{help[0].upper()}{help[1:]}.",
-            epilog=epilog,
+            epilog=f"{epilog}\n\n{EXIT_CODES}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
@@ -180,7 +181,6 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         verify,
         "verify",
         "check sizes, checksums, counts, and that every answer is in its place",
-        "exit code: 0 if all is well, 1 if there are problems, 2 if it is no dataset\n\n"
         "example:\n  polyspan-inspect verify clism-en-vi",
     )
     checking.add_argument("--quick", action="store_true", help="do not look at rows")

@@ -29,6 +29,7 @@ class Counts(ABC):
     """
 
     BALANCES: ClassVar[tuple[Balance, ...]]
+    ADDED: ClassVar[tuple[str, ...]] = ()  # fields that older datasets lack: not written where nothing is counted
 
     @property
     @abstractmethod
@@ -43,6 +44,21 @@ class Counts(ABC):
     def rejects(self) -> dict[str, dict[str, int]]:
         """Unit → reason → count."""
         return {balance.unit: getattr(self, balance.rejects) for balance in self.BALANCES}
+
+    def accounts(self) -> list[str]:
+        """Each ledger in words, but for one of which nothing was found: `9 records read = 7 examples + 2 refused
+        (out_of_scope 2)`."""
+        lines = []
+        for _, found, kept, rejects in self.BALANCES:
+            by_count = sorted(getattr(self, rejects).items(), key=lambda item: (-item[1], item[0]))
+            reasons = ", ".join(f"{reason} {count:,}" for reason, count in by_count if count)
+            if read := getattr(self, found):
+                refused = read - getattr(self, kept)
+                lines.append(
+                    f"{read:,} {in_words(found)} = {getattr(self, kept):,} {in_words(kept)} + {refused:,} refused"
+                    + (f" ({reasons})" if reasons else "")
+                )
+        return lines
 
     def with_rejects(self: C, unit: str, reasons: Mapping[str, int]) -> C:
         """These counts and so many more rejects of `unit`. Raises `ValueError` if nothing of the kind is counted."""
@@ -79,8 +95,9 @@ class Counts(ABC):
             raise ValueError(f"the counts do not add up: {'; '.join(found)}")
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values; reasons in alphabetical order."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        """Plain values; reasons in alphabetical order. Without the fields `ADDED` if all of these are empty."""
+        left_out = () if any(getattr(self, name) for name in self.ADDED) else self.ADDED
+        values = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in left_out}
         return {name: dict(sorted(v.items())) if isinstance(v, dict) else v for name, v in values.items()}
 
 
@@ -154,16 +171,24 @@ class AnchorCounts(Counts):
 
 @dataclass(frozen=True, slots=True)
 class RecordCounts(Counts):
-    """mrc/1, tagging/1 and pair/1: what became of a language's records in published files.
+    """mrc, tagging and pair: what became of a language's records in published files, and of the labels of all of these
+    records: answers, entities, targets of sentiments, labels of pairs.
 
-    >>> RecordCounts(1_190, 1_189, {"unlabelled": 1})
+    >>> RecordCounts(1_722, 1_711, {"out_of_scope": 11}, 1_860, 1_283, {"null_target": 577})
     """
 
-    BALANCES = (Balance("record", "records_read", "examples", "record_rejects"),)
+    BALANCES = (
+        Balance("record", "records_read", "examples", "record_rejects"),
+        Balance("label", "labels_found", "labels_kept", "label_rejects"),
+    )
+    ADDED = ("labels_found", "labels_kept", "label_rejects")
 
     records_read: int = 0
     examples: int = 0
     record_rejects: dict[str, int] = field(default_factory=dict)  # reason → records
+    labels_found: int = 0
+    labels_kept: int = 0  # `schemas.mrc.labels_in` the rows
+    label_rejects: dict[str, int] = field(default_factory=dict)  # reason → labels
 
     @property
     def size(self) -> str:
@@ -203,6 +228,7 @@ COUNTS: dict[str, type[Counts]] = {
     "candidates/1": CandidateCounts,
     "clism/1": PairCounts,
     "mrc/1": RecordCounts,
+    "mrc/2": RecordCounts,
     "pair/1": RecordCounts,
     "tagging/1": RecordCounts,
 }

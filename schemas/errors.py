@@ -18,6 +18,10 @@ class OutputError(ValueError):
     """An output that cannot be written (exit code 1): a full disk, a read-only file system, no permission."""
 
 
+class RunnerError(RuntimeError):
+    """A runner, or one of its workers, that failed for reasons outside the configuration and the data (exit code 1)."""
+
+
 _HINTS = {
     errno.ENOSPC: "Make room and repeat the command",
     errno.EDQUOT: "Make room within your quota and repeat the command",

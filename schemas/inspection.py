@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas import anchor_mrc_view, candidates_view, clism_view, manifest, records_view
-from schemas.manifest import DatasetError
+from schemas.manifest import NotFoundError
 from schemas.rejects import Reject
 from schemas.shards import EXAMPLES, langs_of, read_rejects, read_shards
 from schemas.tallies import Tallies, no_tallies
@@ -67,6 +67,7 @@ VIEWS = {
         )
         for schema, render, tally in (
             ("mrc/1", records_view.render_question, records_view.tally_questions),
+            ("mrc/2", records_view.render_question, records_view.tally_questions),
             ("pair/1", records_view.render_pair, records_view.tally_pairs),
             ("tagging/1", records_view.render_sentence, records_view.tally_sentences),
         )
@@ -94,10 +95,10 @@ def show_examples(
     _check_known(view.langs, langs, index.counts)
     batches = list(read_shards(folder))
     if answerable is not None and batches and "answerable" not in batches[0].schema.names:
-        raise DatasetError(f"{folder}: what is answerable is not told in {index.schema}. Leave the argument out")
+        raise NotFoundError(f"{folder}: what is answerable is not told in {index.schema}. Leave the argument out")
     chosen = _choose(batches, "id", count, seed, langs, {"id": example_id, "answerable": answerable})
     if not chosen and example_id is not None:
-        raise DatasetError(f"{folder}: no example has id {example_id}. Look among the rejects too: add --rejects")
+        raise NotFoundError(f"{folder}: no example has id {example_id}. Look among the rejects too: add --rejects")
     shown = (view.render_example(EXAMPLES[index.schema].from_row(row), color) for row in chosen)
     _write_apart(stream, shown, "No examples. What was left out, and why: --rejects\n")
 
@@ -119,7 +120,7 @@ def show_rejects(
     wanted = {"reason": reason, "record_id": record_id}
     chosen = _choose(list(read_rejects(folder)), "record_id", count, seed, langs, wanted)
     if not chosen and record_id is not None:
-        raise DatasetError(f"{folder}: no reject of the kept sample has id {record_id}")
+        raise NotFoundError(f"{folder}: no reject of the kept sample has id {record_id}")
     _write_apart(stream, (render_reject(Reject(**row)) for row in chosen), "No rejects of this kind are kept.\n")
 
 
@@ -173,7 +174,7 @@ def _check_known(what: str, value: str | None, known: Iterable[str]) -> None:
         return
     close = difflib.get_close_matches(value, known, n=1)
     hint = f" Did you mean {close[0]}?" if close else ""
-    raise DatasetError(f"the dataset has no {what} {value!r}.{hint} It has: {', '.join(known) or 'none'}")
+    raise NotFoundError(f"the dataset has no {what} {value!r}.{hint} It has: {', '.join(known) or 'none'}")
 
 
 # --- stats -----------------------------------------------------------------------------------------------------------

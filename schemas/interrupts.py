@@ -28,6 +28,17 @@ def cleaned_up(cleanup: Callable[[], None]) -> Iterator[None]:
         _cleanups.remove(cleanup)
 
 
+def end_at_once(command: str) -> None:
+    """SIGINT and SIGTERM end the process with one line from here on; for the seconds in which a command is imported."""
+
+    def end(number: int, _: object) -> None:
+        os.write(2, f"{command}: Stopped. Repeat the command.\n".encode())
+        os._exit(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
+
+
 @contextmanager
 def ended_by_signals(command: str, hint: str) -> Iterator[None]:
     """Inside, SIGINT and SIGTERM print `command: Stopped. hint` and end this process and all that it started.

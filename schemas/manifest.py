@@ -21,6 +21,10 @@ class DatasetError(ValueError):
     """A folder that is no dataset, or no longer the one that was written. It says which file, and what to do."""
 
 
+class NotFoundError(DatasetError):
+    """What was asked for is not there: a path that is no dataset, or a name that the dataset does not have."""
+
+
 class ShardInfo(NamedTuple):
     """What identifies a shard's content: rows, size in bytes, SHA-256 in hexadecimal digits."""
 
@@ -136,8 +140,8 @@ def load(folder: str | Path) -> Manifest:
         text = path.read_text(encoding="utf-8")
     except (FileNotFoundError, NotADirectoryError):
         if not Path(folder).is_dir():
-            raise DatasetError(f"{folder}: no such folder. Expected a dataset, which holds {FILE_NAME}") from None
-        raise DatasetError(
+            raise NotFoundError(f"{folder}: no such folder. Expected a dataset, which holds {FILE_NAME}") from None
+        raise NotFoundError(
             f"{folder}: not a dataset: it has no {FILE_NAME}, which is written last. Either the job was stopped or is "
             "still running (repeat its command to continue), or the dataset is another folder"
         ) from None
@@ -169,13 +173,16 @@ def _decoded(hint: Any, value: Any, where: str) -> Any:
         return {name: _decoded(inner[1], each, f"{where}[{name!r}]") for name, each in value.items()}
     if hint in (Manifest, ShardEntry, InputFile, *COUNTS.values()) and isinstance(value, dict):
         hints = {name: each for name, each in get_type_hints(hint).items() if get_origin(each) is not ClassVar}
-        if missing := [name for name in hints if name not in value]:
+        added = getattr(hint, "ADDED", ())
+        if missing := [name for name in hints if name not in value and name not in added]:
             raise DatasetError(f"{FILE_NAME}: {where or 'it'} lacks {', '.join(missing)}. {_RESTORE}")
         if unknown := [name for name in value if name not in hints]:
             raise DatasetError(f"{FILE_NAME}: {where or 'it'} has unknown {', '.join(unknown)}. {_RESTORE}")
         if hint is Manifest:
             hints["counts"] = dict[str, _counts_type(value["schema"])]  # type: ignore[misc]
-        return hint(**{name: _decoded(hints[name], value[name], f"{where}.{name}".lstrip(".")) for name in hints})
+        return hint(
+            **{name: _decoded(hints[name], each, f"{where}.{name}".lstrip(".")) for name, each in value.items()}
+        )
     if type(value) is hint:  # not isinstance: True is no count
         return value
     raise DatasetError(f"{FILE_NAME}: {where}: expected {getattr(hint, '__name__', hint)}, found {value!r}. {_RESTORE}")

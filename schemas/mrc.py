@@ -1,7 +1,8 @@
 """Labelled records for fine-tuning and evaluation: questions, tagged sentences, sentence pairs.
 
 Three schemas, one for each shape that benchmarks come in. Tagging and classification become `MrcExample`s too where a
-method asks one query per label (mPMR, table 6): then `label` names what the query asks for.
+method asks one query per label (mPMR, table 6): then `label` names what the query asks for. mrc/2 has two columns more
+than mrc/1, which is still read.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ import pyarrow as pa
 from schemas.spans import CHAR_SPANS, CharSpan
 
 NAME, TAGGING_NAME, PAIR_NAME = "mrc", "tagging", "pair"
-VERSION = 1
+VERSION, TAGGING_VERSION, PAIR_VERSION = 2, 1, 1
 
 _STRINGS = pa.list_(pa.field("item", pa.string(), nullable=False))
 
-ARROW_SCHEMA = pa.schema(
+ARROW_SCHEMA_1 = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
         pa.field("lang", pa.string(), nullable=False),
@@ -31,6 +32,10 @@ ARROW_SCHEMA = pa.schema(
         pa.field("task", pa.string(), nullable=False),
         pa.field("label", pa.string()),
     ],
+    metadata={"polyspan.schema": f"{NAME}/1"},
+)
+ARROW_SCHEMA = pa.schema(
+    [*ARROW_SCHEMA_1, pa.field("query_lang", pa.string()), pa.field("source_id", pa.string())],
     metadata={"polyspan.schema": f"{NAME}/{VERSION}"},
 )
 
@@ -43,7 +48,7 @@ TAGGING_SCHEMA = pa.schema(
         pa.field("tags", _STRINGS, nullable=False),
         pa.field("task", pa.string(), nullable=False),
     ],
-    metadata={"polyspan.schema": f"{TAGGING_NAME}/{VERSION}"},
+    metadata={"polyspan.schema": f"{TAGGING_NAME}/{TAGGING_VERSION}"},
 )
 
 PAIR_SCHEMA = pa.schema(
@@ -55,7 +60,7 @@ PAIR_SCHEMA = pa.schema(
         pa.field("label", pa.string()),
         pa.field("task", pa.string(), nullable=False),
     ],
-    metadata={"polyspan.schema": f"{PAIR_NAME}/{VERSION}"},
+    metadata={"polyspan.schema": f"{PAIR_NAME}/{PAIR_VERSION}"},
 )
 
 
@@ -80,9 +85,13 @@ class MrcExample:
     answerable: bool
     task: str
     label: str | None  # which label the query asks for, where a task was turned into questions
+    query_lang: str | None = None  # where it is another than `lang`: in MLQA
+    source_id: str | None = None  # the published id, where `id` is another because several records have that one
 
     def to_row(self) -> dict[str, Any]:
-        """The plain values that `pyarrow` turns into a row of `ARROW_SCHEMA`."""
+        """The plain values that `pyarrow` turns into a row of `ARROW_SCHEMA`; without those that are None in all rows
+        of mrc/1, so that fingerprints and draws of such records stay what they were."""
+        added = {"query_lang": self.query_lang, "source_id": self.source_id}
         return {
             "id": self.id,
             "lang": self.lang,
@@ -93,11 +102,13 @@ class MrcExample:
             "answerable": self.answerable,
             "task": self.task,
             "label": self.label,
+            **{name: value for name, value in added.items() if value is not None},
         }
 
     @classmethod
     def from_row(cls, row: dict[str, Any]) -> MrcExample:
-        """The example that an Arrow row holds."""
+        """The example that an Arrow row of mrc/2 holds, or one of mrc/1, which has neither `query_lang` nor
+        `source_id`: this is how the older version is upgraded."""
         return cls(**{**row, "answers": _spans(row["answers"]), "answer_texts": tuple(row["answer_texts"])})
 
 
@@ -174,10 +185,22 @@ class PairExample:
         return cls(**row)
 
 
+def labels_in(example: MrcExample | TaggingExample | PairExample) -> int:
+    """How many labels a record has: answers whose place in the context is known, entities or targets, a pair's one."""
+    if isinstance(example, MrcExample):
+        return len(example.answers)
+    if isinstance(example, TaggingExample):
+        return sum(tag.startswith("B-") for tag in example.tags)
+    return int(example.label is not None)
+
+
 def problems(example: MrcExample | TaggingExample | PairExample) -> list[str]:
     """What breaks the contract in this example, in words; empty when nothing does."""
     found = [f"{name} is empty" for name in ("id", "lang", "task") if not getattr(example, name)]
     if isinstance(example, MrcExample):
+        found += [f"{name} is empty" for name in ("query_lang", "source_id") if getattr(example, name) == ""]
+        if example.query_lang == example.lang:
+            found.append(f"query_lang is {example.lang}, as lang: expected none, or another")
         if any(not 0 <= start < end <= len(example.context) for start, end in example.answers):
             found.append("an answer lies outside the context, or is empty")
         texts = {span.of(example.context) for span in example.answers}

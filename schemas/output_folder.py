@@ -201,8 +201,8 @@ def locked(folder: Path, becomes: Path | None = None) -> Iterator[None]:
 
     def release() -> None:
         _release(handle, (folder / LOCK, (becomes or staging(folder)) / LOCK))
-        _remove_if_empty(folder, is_new)
-        _remove_if_empty(staging(folder), True)  # of an exchange
+        _remove_if_empty(staging(folder), True)  # the old output was here, with this lock
+        _remove_if_empty(folder, is_new or becomes is not None)
 
     with cleaned_up(release):
         try:
@@ -211,8 +211,8 @@ def locked(folder: Path, becomes: Path | None = None) -> Iterator[None]:
             release()
 
 
-def _remove_if_empty(folder: Path, is_new: bool) -> None:
-    if is_new:
+def _remove_if_empty(folder: Path, may_go: bool) -> None:
+    if may_go:
         with suppress(OSError):
             folder.rmdir()
 
@@ -239,7 +239,7 @@ def _lock(handle: int, path: Path) -> None:
         return
     except OSError as error:
         if error.errno in _NO_LOCKS:
-            if not holder or holder["pid"] == os.getpid():
+            if not holder:
                 return
             if holder["host"] != socket.gethostname():
                 raise ConfigError(
@@ -247,7 +247,7 @@ def _lock(handle: int, path: Path) -> None:
                     f"{holder['started']}, and this file system has no locks to tell whether it still does. "
                     f"If it has ended: rm {shlex.quote(str(path))}"
                 ) from None
-            if not _is_alive(holder["pid"]):
+            if holder["pid"] == os.getpid() or not _is_alive(holder["pid"]):
                 return
         elif not isinstance(error, BlockingIOError):
             raise
@@ -353,6 +353,23 @@ def begin_replacement(folder: Path, files_of: FilesOf) -> Path:
     return new
 
 
+@contextmanager
+def replacement(folder: Path, files_of: FilesOf) -> Iterator[Path]:
+    """Yields the staging folder, locked; what it holds at the end of the block takes the place of `folder`.
+
+    After an exception `folder` stays, and so does the staging folder, to go on with, unless it is empty.
+    """
+    new = begin_replacement(folder, files_of)
+    with locked(new, becomes=folder.resolve()):
+        try:
+            yield new
+        except BaseException:
+            if not set(files_in(new)) - {NEW, LOCK}:
+                (new / NEW).unlink()
+            raise
+        finish_replacement(folder, files_of)
+
+
 def finish_replacement(folder: Path, files_of: FilesOf) -> None:
     """Exchanges the complete output in the staging folder with the one in `folder`, and deletes the old one."""
     real, new = folder.resolve(), staging(folder)
@@ -365,25 +382,25 @@ def finish_replacement(folder: Path, files_of: FilesOf) -> None:
 def tidy(folder: Path, files_of: FilesOf) -> None:
     """Ends a replacement after the exchange: deletes the old output, then the mark of the new one."""
     real, old = folder.resolve(), staging(folder)
-    if (real / NEW).exists():
-        if old.exists() and not (old / NEW).exists():
-            delete_output(old, files_of)
-            with suppress(OSError):
-                (old / LOCK).unlink(missing_ok=True)  # ours, moved there by the exchange
-                old.rmdir()
-        (real / NEW).unlink()
+    is_old = old.exists() and not (old / NEW).exists()
+    if is_old and ((real / NEW).exists() or not set(files_in(old)) - {LOCK}):
+        delete_output(old, files_of)
+        _remove_if_empty(old, True)
+    (real / NEW).unlink(missing_ok=True)
 
 
-def recover(folder: Path) -> None:
+def recover(folder: Path, files_of: FilesOf) -> None:
     """Puts the old output back after a process died between two of the renames that replace an exchange."""
     real = folder.resolve()
     parked, new = real.with_name(f".{real.name}.old"), staging(folder)
-    if not parked.exists():
-        return
+    if not parked.is_dir() or files_of(parked) is None or foreign_files(parked, files_of(parked) or set()):
+        return  # nothing, or somebody else's
     if not real.exists():
-        parked.rename(real)
+        with locked(parked, becomes=real):
+            parked.rename(real)
     elif not new.exists() and (real / NEW).exists():
-        parked.rename(new)
+        with locked(parked, becomes=new):
+            parked.rename(new)
 
 
 def exchange(one: Path, other: Path) -> None:

@@ -44,8 +44,10 @@ def render_question(example: MrcExample, color: bool = False) -> str:
             answers.append(Mark(start, end, f"⟦{visible(context[start:end])}⟧", 1))
     texts = " | ".join(isolated(visible(text), isolate) for text in dict.fromkeys(example.answer_texts))
     label = "" if example.label is None else f"  {visible(example.label)}"
+    asked = "" if example.query_lang is None else f", asked in {visible(example.query_lang)}"
+    source = "" if example.source_id is None else f"  (published as {visible(example.source_id)})"
     return _lines(
-        f"{example.lang}  {visible(example.task)}{label}  {visible(example.id)}",
+        f"{example.lang}{asked}  {visible(example.task)}{label}  {visible(example.id)}{source}",
         f"  query    {isolated(visible(example.query), isolate)}",
         f"  context  {isolated(marked(context, answers, isolate, color), isolate)}",
         f"  answers  {texts if example.answerable else 'none: unanswerable'}",
@@ -106,6 +108,9 @@ def _lines(*lines: str) -> str:
 def tally_questions(tallies: Tallies, batch: pa.RecordBatch) -> None:
     langs, answers, context_chars = langs_of(batch), batch["answers"], pc.utf8_length(batch["context"])
     tally(tallies, "tasks", langs, batch["task"])
+    if "query_lang" in batch.schema.names:
+        others = pc.indices_nonzero(pc.is_valid(batch["query_lang"]))
+        tally(tallies, "asked_in", langs.take(others), batch["query_lang"].take(others))
     asked = pc.indices_nonzero(pc.is_valid(batch["label"]))
     tally(tallies, "labels", langs.take(asked), batch["label"].take(asked))
     tally(tallies, "answers_per_question", langs, pc.list_value_length(batch["answer_texts"]))
@@ -149,6 +154,7 @@ def _shares_line(counts: dict[str, int]) -> str:
 # What is tallied → how it is told, to machines and to people.
 _TOLD: dict[str, tuple[Callable[[Counter[Any]], Any], Callable[[Any], str]]] = {
     "tasks": (_shares, _shares_line),
+    "asked_in": (_shares, _shares_line),
     "labels": (_shares, _shares_line),
     "entities": (_shares, _shares_line),
     "answers_per_question": (_shares, _shares_line),

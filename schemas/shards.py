@@ -25,7 +25,8 @@ SCHEMAS = {
     "anchor_mrc/1": anchor_mrc.ARROW_SCHEMA,
     "candidates/1": candidates.ARROW_SCHEMA,
     "clism/1": clism.ARROW_SCHEMA,
-    "mrc/1": mrc.ARROW_SCHEMA,
+    "mrc/1": mrc.ARROW_SCHEMA_1,
+    "mrc/2": mrc.ARROW_SCHEMA,
     "pair/1": mrc.PAIR_SCHEMA,
     "rejects/1": Reject.ARROW_SCHEMA,
     "tagging/1": mrc.TAGGING_SCHEMA,
@@ -36,6 +37,7 @@ EXAMPLES: dict[str, type[Example]] = {
     "candidates/1": CandidateSet,
     "clism/1": ClismExample,
     "mrc/1": MrcExample,
+    "mrc/2": MrcExample,
     "pair/1": PairExample,
     "tagging/1": TaggingExample,
 }

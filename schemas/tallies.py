@@ -54,9 +54,9 @@ def quantiles(counter: Counter[int]) -> dict[str, float] | None:
 
 
 def ledger_lines(langs: str, of: Mapping[str, Any], balances: tuple[Balance, ...]) -> list[str]:
-    """What was found, what was kept, and why the rest was not."""
+    """What was found, what was kept, and why the rest was not; of what older datasets do not count, nothing."""
     lines = []
-    for index, (_, found, kept, rejects) in enumerate(balances):
+    for index, (_, found, kept, rejects) in enumerate(each for each in balances if each.found in of):
         lines.append(
             f"{'' if index else langs}  {of[found]:,} {in_words(found)} → {of[kept]:,} {in_words(kept)} "
             f"({share(of[kept], of[found])} kept)"

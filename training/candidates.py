@@ -2,8 +2,8 @@
 Hard-Learning Algorithm), as a dataset of schema candidates/1.
 
 Its manifest names the baseline, by the fingerprint of its weights, and the records, and counts how many have a true
-answer among the first 1, 3, 5, 10 and 20 (two-stage, table 2). Spans are code points, so any tokenizer's model can be
-trained on them.
+answer among the first 1, 3, 5 and 10 (two-stage, table 2), and 20, the size of Z. Spans are code points, so any
+tokenizer's model can be trained on them.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from schemas.candidates import Candidate, CandidateSet
 from schemas.counts import CandidateCounts
 from schemas.manifest import Manifest
 from schemas.mrc import MrcExample
+from schemas.paths import shown_path
 from schemas.shards import read_examples
 from schemas.spans import CharSpan
 from training.data.write import write_dataset
@@ -87,7 +88,7 @@ def about(name: str, baseline: Predictor, records: Sequence[MrcExample], size: i
     for record in records:
         digest.update(json.dumps(record.to_row(), sort_keys=True).encode() + b"\n")
     return {
-        "baseline": name,
+        "baseline": shown_path(name),
         "baseline_sha256": fingerprint(baseline.model),
         "records_sha256": digest.hexdigest(),
         "size": size,

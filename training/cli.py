@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import math
 import os
@@ -13,25 +12,30 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 try:
     import tyro
-except ModuleNotFoundError:
-    raise SystemExit(
-        "polyspan-train needs libraries that are not installed: pip install 'polyspan[training]'"
-    ) from None
+except ModuleNotFoundError as error:
+    from schemas.command_line import WRONG_USE, answer_version
+    from schemas.command_line import fail as end
 
-from schemas.manifest import DatasetError
+    answer_version("polyspan-train", sys.argv[1:])
+    end("polyspan-train", f"{error.name} is not installed: pip install 'polyspan[training]'", WRONG_USE)
+
+from schemas import command_line
+from schemas.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, TERMINATED, WRONG_USE
+from schemas.manifest import DatasetError, NotFoundError
 from schemas.output_folder import locked, tidy
-from training.commands import finetune_command, inputs_of, pretrain_command
+from training.commands import finetune_command, pretrain_command
 from training.errors import ConfigError, InputError, Terminated, TrainingError, in_words
 from training.finetune_recipes import FINETUNE_ABOUT, FINETUNE_RECIPES, FinetuneConfig
 from training.logbook import FIGURES, LOST, duration
 from training.outputs import is_done, leftovers, nothing_to_do, run_files, tidy_run
 from training.recipes import ABOUT, RECIPES, PretrainConfig
-from training.run_folder import check_config, check_output
+from training.run_folder import check_config
 
 if TYPE_CHECKING:
     from training.start import Finished
@@ -56,8 +60,11 @@ From questions to a report; MODEL is a folder or a name on Hugging Face's hub, o
   polyspan-train predict runs/qa --input questions.jsonl
   polyspan-train report runs --output report
 
-`polyspan-train COMMAND --help` tells the rest. On N GPUs: torchrun --nproc-per-node=N --no-python polyspan-train …
+`polyspan-train COMMAND --help` tells the rest, `polyspan-train --version` what this is.
+On N GPUs: torchrun --nproc-per-node=N --no-python polyspan-train …
+
 """
+USAGE += EXIT_CODES
 
 RECIPE_USAGE = """usage: polyspan-train {command} RECIPE {needs} --output FOLDER [OPTION …]
 
@@ -66,35 +73,37 @@ recipes:
 
 `polyspan-train {command} RECIPE --help` shows every field of a recipe; each can be given another value{hint}.
 Repeat a command to go on with a run that was stopped.
+
 """
+RECIPE_USAGE += EXIT_CODES
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The console script. Exit codes: 0 done, 1 the input or the training failed, 2 the arguments cannot work, 130 or
-    143 stopped by Ctrl-C or SIGTERM, to go on later."""
+    """The console script. Exits with the codes of `schemas.command_line`."""
     is_script = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    command_line.answer_version("polyspan-train", arguments)
     try:
         with signals_as_exceptions(), threads_that_fail_quietly():
             command, rest = pick(arguments, COMMANDS, "command", USAGE)
             command(rest)
         if is_script:  # what is left is the end of the interpreter and its libraries, a second or two
             ignore_signals()
-    except ConfigError as error:
-        fail(str(error), 2)
+    except (ConfigError, NotFoundError) as error:
+        fail(str(error), WRONG_USE)
     except (InputError, DatasetError, TrainingError) as error:
-        fail(str(error), 1)
+        fail(str(error), FAILED)
     except BrokenPipeError:  # `polyspan-train … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyboardInterrupt as error:
-        code = 128 + (signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT)
+        code = TERMINATED if isinstance(error, Terminated) else INTERRUPTED
         if not is_first_rank():
             raise SystemExit(code) from None
         fail("Stopped. Repeat the command: training goes on from its last checkpoint, all else begins anew.", code)
     except Exception as error:
         if (words := in_words(error)) is None:
             raise
-        fail(words, 1)
+        fail(words, FAILED)
 
 
 @contextmanager
@@ -149,30 +158,25 @@ def is_first_rank() -> bool:
 
 def pick(arguments: list[str], known: Mapping[str, Any], what: str, usage: str) -> tuple[Any, list[str]]:
     """What the first argument names, and the other arguments."""
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(usage, end="")
-        raise SystemExit(0 if arguments else 2)
-    if arguments[0] not in known:
-        close = difflib.get_close_matches(arguments[0], known, n=1)
-        hint = f" Did you mean {close[0]}?" if close else ""
-        fail(f"There is no {what} {arguments[0]!r}.{hint}\n\n{usage}", 2)
-    return known[arguments[0]], arguments[1:]
+    return command_line.pick("polyspan-train", arguments, known, what, usage)
 
 
 def fail(message: str, code: int) -> NoReturn:
-    print(f"polyspan-train: {message}", file=sys.stderr)
-    raise SystemExit(code)
+    command_line.fail("polyspan-train", message, code)
 
 
 def pretrain(arguments: list[str]) -> None:
     """Train a model on dataset folders."""
     config = recipe_config("pretrain", "--data FOLDER …", PretrainConfig, RECIPES, ABOUT, arguments)
     check_config(config)
-    if not config.overwrite and is_done(Path(config.output), pretrain_command(config)):
-        nothing_left(config.output, lambda: summary(config))
-        return
     with training_libraries():
-        from training.pretrain import pretrain as run  # torch takes seconds to import, --help should not
+        from training.pretrain_checks import check_inputs
+
+        check_inputs(config)
+        if not config.overwrite and is_done(Path(config.output), pretrain_command(config)):
+            nothing_left(config.output, lambda: summary(config))
+            return
+        from training.pretrain import pretrain as run  # torch takes seconds to import: wrong paths are told before
     if ended(run(config)):
         print(summary(config))
 
@@ -180,11 +184,14 @@ def pretrain(arguments: list[str]) -> None:
 def finetune(arguments: list[str]) -> None:
     """Train a model on a task's files."""
     config = recipe_config("finetune", "--train FILE …", FinetuneConfig, FINETUNE_RECIPES, FINETUNE_ABOUT, arguments)
-    if config.output and not config.overwrite and is_done(Path(config.output), finetune_command(config)):
-        check_output(config.output, inputs_of(config))
-        nothing_left(config.output, lambda: finetune_summary(config))
-        return
     with training_libraries():
+        from training.finetune_checks import check, check_inputs
+
+        check(config)
+        check_inputs(config)
+        if not config.overwrite and is_done(Path(config.output), finetune_command(config)):
+            nothing_left(config.output, lambda: finetune_summary(config))
+            return
         from training.finetune import finetune as run
     if ended(run(config)):
         print(finetune_summary(config))
@@ -213,7 +220,7 @@ def recipe_config(
     return tyro.cli(
         tyro.conf.configure(tyro.conf.OmitArgPrefixes, tyro.conf.AvoidSubcommands)(kind),
         prog=f"polyspan-train {command} {recipe.name}",
-        description=f"{recipe.name}: {about[recipe.name]}. The defaults below are the recipe's.",
+        description=f"{recipe.name}: {about[recipe.name]}. The defaults below are the recipe's. {EXIT_CODES_LINE}",
         args=arguments,
         default=cast(Any, kind)(recipe=recipe),
     )
@@ -231,27 +238,36 @@ def ended(finished: Finished) -> bool:
 
 def evaluate(arguments: list[str]) -> None:
     """Judge a model on a benchmark."""
-    from training.inference_config import EvaluateConfig
+    with training_libraries():
+        from training.inference_config import EvaluateConfig
 
     config = plain_config("evaluate", EvaluateConfig, arguments)
     with training_libraries():
+        from training.inference_checks import check_evaluate_inputs
+
+        check_evaluate_inputs(config)
         from training.evaluate import run
     print(run(config), end="")
 
 
 def predict(arguments: list[str]) -> None:
     """Ask a model."""
-    from training.inference_config import PredictConfig
+    with training_libraries():
+        from training.inference_config import PredictConfig
 
     config = plain_config("predict", PredictConfig, arguments)
     with training_libraries():
+        from training.inference_checks import check_predict_inputs
+
+        check_predict_inputs(config)
         from training.predict import run
     exit_with(run(config))
 
 
 def few_shot(arguments: list[str]) -> None:
     """Train on few examples, again and again."""
-    from training.few_shot import FewShotConfig, run
+    with training_libraries():
+        from training.few_shot import FewShotConfig, run
 
     needs = "--train FILE … --test FILE …"
     config = recipe_config("few-shot", needs, FewShotConfig, FINETUNE_RECIPES, FINETUNE_ABOUT, arguments)
@@ -261,21 +277,24 @@ def few_shot(arguments: list[str]) -> None:
 
 def report(arguments: list[str]) -> None:
     """Compare runs."""
-    from training.report import ReportConfig, run
+    with training_libraries():
+        from training.report import ReportConfig, run
 
     print(run(plain_config("report", ReportConfig, arguments)), end="")
 
 
 def score(arguments: list[str]) -> None:
     """Judge predictions."""
-    from training.score import ScoreConfig, run
+    with training_libraries():
+        from training.score import ScoreConfig, run
 
     print(run(plain_config("score", ScoreConfig, arguments)), end="")
 
 
 def convert(arguments: list[str]) -> None:
     """Store a benchmark's records as a dataset."""
-    from training.convert import ConvertConfig, run
+    with training_libraries():
+        from training.convert import ConvertConfig, run
 
     print(run(plain_config("convert", ConvertConfig, arguments)), end="")
 
@@ -283,7 +302,10 @@ def convert(arguments: list[str]) -> None:
 def plain_config(command: str, kind: type[T], arguments: list[str]) -> T:
     """The configuration of a command that has no recipe."""
     return tyro.cli(
-        tyro.conf.configure(tyro.conf.OmitArgPrefixes)(kind), prog=f"polyspan-train {command}", args=arguments
+        tyro.conf.configure(tyro.conf.OmitArgPrefixes)(kind),
+        prog=f"polyspan-train {command}",
+        description=f"{cleandoc(kind.__doc__ or '')}\n\n{EXIT_CODES_LINE}",
+        args=arguments,
     )
 
 
@@ -311,16 +333,17 @@ def training_libraries() -> Iterator[None]:
         quiet_libraries()
         yield
     except ModuleNotFoundError as error:
-        fail(f"{error.name} is not installed: pip install 'polyspan[training]'", 2)
+        fail(f"{error.name} is not installed: pip install 'polyspan[training]'", WRONG_USE)
 
 
 def quiet_libraries() -> None:
-    """Progress bars of single files are no news."""
+    """Switches off transformers' progress bars of single files. Imports nothing: best called before transformers is."""
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else it warns of our loader's processes
-    from transformers.utils import logging
+    if "transformers" in sys.modules:
+        from transformers.utils import logging
 
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def summary(config: PretrainConfig) -> str:

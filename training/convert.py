@@ -1,10 +1,11 @@
-"""`polyspan-train convert`: published files of a task → a dataset folder of their records."""
+"""`polyspan-train convert`: published files of a task → a dataset folder of their records, and an account of all labels
+that the files hold."""
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ import pyarrow as pa
 
 from schemas import manifest, mrc
 from schemas.card import by_count
-from schemas.counts import Counts, RecordCounts
+from schemas.counts import RecordCounts
 from schemas.manifest import DatasetError, InputFile, Manifest
 from schemas.mrc import MrcExample, TaggingExample
 from schemas.output_folder import NEW, check_output, locked, recover, tidy
@@ -23,15 +24,17 @@ from training.data.write import check_free, write_dataset
 from training.errors import ConfigError, InputError
 from training.metrics.signatures import polyspan_version
 from training.outputs import dataset_files, digest_of
-from training.records import SCHEMA_OF, Record, Records, read_records, task_of
+from training.records import SCHEMA_OF, Record, Records, identity, read_records
 from training.run_folder import commit
+from training.tasks.files import LeftOut
 
 REJECTS_PER_REASON = 100  # that are kept for reading, of each language; all are counted
 
 
 @dataclass(frozen=True)
 class ConvertConfig:
-    """What to convert. Texts and labels stay as they are, and so do ids, but for those that a language has twice."""
+    """What to convert. Texts and labels stay as they are, and so do ids, but for those that a language has twice: then
+    the questions' `source_id` says what was published."""
 
     task: str
     """squad, xquad, mlqa, tydiqa, wikiann, conll, universal_ner, absa, paws_x or xnli."""
@@ -50,15 +53,15 @@ class Sorted(NamedTuple):
 
     kept: list[Record]
     rejects: list[Reject]  # a sample
-    counts: dict[str, Counts]  # language → all of them
+    counts: dict[str, RecordCounts]  # language → all of them
 
 
 def run(config: ConvertConfig) -> str:
     """Writes the folder; returns what to tell. Raises `ConfigError` for what cannot work, and `InputError` naming the
-    file at fault: also one of questions without answers, because mrc/1 has unanswerable ones only."""
+    file at fault: also one that has no labels, whatever the task."""
     if folders := [path for path in config.files if path.is_dir()]:
         raise ConfigError(f"{folders[0]}: is a folder. Expected a file as the task's authors or XTREME publish it")
-    recover(config.output)
+    recover(config.output, dataset_files)
     check_output(config.output, dataset_files, {"--files": config.files})
     if is_done(config):
         return (
@@ -102,10 +105,11 @@ def inputs_of(config: ConvertConfig) -> list[InputFile]:
 
 
 def _convert(config: ConvertConfig) -> str:
-    read = read_records(config.files, config.task, config.langs, labelled=task_of(config.task).kind == "qa")
+    read = read_records(config.files, config.task, config.langs, labelled=True)
     found = sort_out(read)
     if not found.kept:
-        raise InputError(f"{config.files[0]}: no record can be kept: {found.rejects[0].excerpt}")
+        reject = next(each for each in found.rejects if each.unit == "record")
+        raise InputError(f"{config.files[0]}: no record can be kept: {reject.excerpt}")
     index = write_dataset(
         config.output,
         SCHEMA_OF[read.task.kind],
@@ -120,27 +124,37 @@ def _convert(config: ConvertConfig) -> str:
 
 
 def sort_out(read: Records) -> Sorted:
-    """Records that break the contract (`schemas.mrc.problems`) are rejects. Ids become unique in each language: the
-    second record of id 7 gets 7#2."""
-    found = Sorted([], [], {})
-    times: Counter[tuple[str, str]] = Counter()
-    sampled: Counter[str] = Counter()
+    """Records that break the contract (`schemas.mrc.problems`) are rejects, and so are their labels, and what the
+    readers left out. Ids become unique in each language (of contexts and questions): the second record of id 7 gets
+    7#2."""
+    found = Sorted([], [], dict(read.counts))
+    times: Counter[tuple[Hashable, ...]] = Counter()
+    sampled: Counter[tuple[str, str, str]] = Counter()
+
+    def reject(file: str, each: LeftOut) -> None:
+        sampled[each.lang, each.unit, each.reason] += 1
+        if sampled[each.lang, each.unit, each.reason] <= REJECTS_PER_REASON:
+            excerpt = each.excerpt[:MAX_EXCERPT_CHARS]
+            found.rejects.append(Reject(each.reason, each.unit, each.id, each.lang, file, each.place, excerpt))
+
+    for file, each in read.left_out:
+        reject(file, each)
     for file, place, record in _placed(read):
-        total = found.counts.get(record.lang, RecordCounts())
         if problems := mrc.problems(record):
-            found.counts[record.lang] = total + RecordCounts(1, 0, {"breaks_contract": 1})
-            sampled[record.lang] += 1
-            if sampled[record.lang] <= REJECTS_PER_REASON:
-                excerpt = f"{'; '.join(problems)}: {_text(record)}"[:MAX_EXCERPT_CHARS]
-                found.rejects.append(Reject("breaks_contract", "record", record.id, record.lang, file, place, excerpt))
+            excerpt = f"{'; '.join(problems)}: {_text(record)}"
+            reject(file, LeftOut("breaks_contract", "record", record.lang, record.id, place, excerpt))
+            labels = mrc.labels_in(record)
+            lost = {"breaks_contract": labels} if labels else {}
+            found.counts[record.lang] += RecordCounts(0, -1, {"breaks_contract": 1}, 0, -labels, lost)
             continue
-        found.counts[record.lang] = total + RecordCounts(1, 1)
-        id_ = record.id
-        while times[record.lang, id_]:
-            times[record.lang, record.id] += 1
-            id_ = f"{record.id}#{times[record.lang, record.id]}"
-        times[record.lang, id_] += 1
-        found.kept.append(replace(record, id=id_))
+        unique = record
+        while times[identity(unique)]:
+            times[identity(record)] += 1
+            unique = replace(record, id=f"{record.id}#{times[identity(record)]}")
+        times[identity(unique)] += 1
+        if isinstance(unique, MrcExample) and unique.id != record.id:
+            unique = replace(unique, source_id=record.id)
+        found.kept.append(unique)
     return found
 
 
@@ -164,6 +178,7 @@ def _report(config: ConvertConfig, read: Records, found: Sorted, index: Manifest
     for lang, counts in sorted(index.counts.items()):
         rejected = sum(counts.rejects()["record"].values())
         lines.append(f"  {lang:<8}{counts.examples:>10,} records" + (f", {rejected:,} rejects" if rejected else ""))
+    lines += ["", *(f"{lang}: {line}" for lang, counts in sorted(index.counts.items()) for line in counts.accounts())]
     notes = by_count(dict(read.flags))
     if notes:
         width = max(len(reason) for reason, _ in notes)
@@ -171,6 +186,6 @@ def _report(config: ConvertConfig, read: Records, found: Sorted, index: Manifest
     if read.flags["duplicate_id"]:
         lines.append("The second record of an id, in one language, now has #2 after it, and so on.")
     lines += ["", f"Look at it:  polyspan-inspect show {config.output}"]
-    if any(counts.rejects()["record"] for counts in index.counts.values()):
+    if any(reasons for counts in index.counts.values() for reasons in counts.rejects().values()):
         lines.append(f"Left out:    polyspan-inspect show {config.output} --rejects")
     return "".join(f"{line}\n" for line in lines)

@@ -17,13 +17,14 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
 
 from schemas.output_folder import check_output, locked, recover
+from schemas.paths import shown_path
 from training import score, whole
 from training.errors import ConfigError, InputError
 from training.finetune_recipes import Reading
@@ -36,6 +37,7 @@ from training.inference import (
     precision_of,
     predict,
 )
+from training.inference_checks import checked, output_of
 from training.inference_config import EvaluateConfig
 from training.logbook import NOTED
 from training.methods.formulation import Formulation
@@ -43,14 +45,14 @@ from training.methods.reader import Reader
 from training.metrics import aggregates
 from training.metrics.counting import Counted
 from training.metrics.reports import FORMATS, Report, as_json, as_text
+from training.models.folder import Provenance
 from training.outputs import EVALUATION, evaluation_files
 from training.predictions import Prediction
-from training.score import Reporting, ScoreConfig
+from training.run_folder import shown_recipe
+from training.score import ScoreConfig
 from training.tasks.catalog import TASKS, Task
-from training.tasks.files import Flags
+from training.tasks.files import Flags, Ledger
 from training.tasks.tags import Entity
-
-SUFFIXES = {"qa": ".json", "tagging": ".tsv", "pairs": ".txt"}
 
 
 def run(config: EvaluateConfig) -> str:
@@ -62,7 +64,7 @@ def run(config: EvaluateConfig) -> str:
 def evaluate(config: EvaluateConfig) -> Report:
     """Writes the output folder. Raises as `run` does."""
     output = output_of(config)
-    recover(output)
+    recover(output, evaluation_files)
     check_output(output, evaluation_files, inputs_of(config))
     scoring, task = checked(config, output)
     golds = read_golds(config, scoring, task)
@@ -151,6 +153,7 @@ class Gold(NamedTuple):
     path: Path
     records: Sequence[Any]
     flags: Flags
+    ledger: Ledger
 
     @property
     def langs(self) -> list[str]:
@@ -159,50 +162,6 @@ class Gold(NamedTuple):
 
 
 # --- before anything is predicted -------------------------------------------------------------------------------------
-
-
-def output_of(config: EvaluateConfig) -> Path:
-    """The folder to write. Raises `ConfigError` where there is no run to put it in."""
-    if config.output:
-        return Path(config.output)
-    folder = Path(config.model)
-    run_ = next((each for each in (folder, folder.resolve().parent) if (each / "run.json").is_file()), None)
-    if run_ is None:
-        raise ConfigError(f"{config.model} is no run's folder: name the folder to write with --output FOLDER")
-    return run_ / "results" / config.task
-
-
-def checked(config: EvaluateConfig, output: Path) -> tuple[ScoreConfig, Task]:
-    """What will be scored. Raises `ConfigError` for what cannot work, whatever is in the files."""
-    if not config.gold:
-        raise ConfigError("no gold files: name them with --gold FILE …")
-    if config.labels and len(config.labels) != len(config.gold):
-        raise ConfigError(
-            f"expected a label file for each of {len(config.gold)} gold files, found {len(config.labels)}"
-        )
-    if config.computing.batch_tokens is not None and config.computing.batch_tokens < 1:
-        raise ConfigError(f"--batch-tokens: expected 1 or more, found {config.computing.batch_tokens}")
-    kind = TASKS[config.task].kind if config.task in TASKS else "qa"
-    scoring = ScoreConfig(
-        config.task,
-        config.labels or config.gold,
-        tuple(output / "predictions" / f"{name}{SUFFIXES[kind]}" for name in distinct_names(config.gold)),
-        **{each.name: getattr(config.reporting, each.name) for each in fields(Reporting)},
-    )
-    return scoring, score.checked(scoring)
-
-
-def distinct_names(paths: Sequence[Path]) -> list[str]:
-    """What the predictions of each file are called. WikiAnn's files are all called `test`, in folders of their own."""
-    names = [path.name.removesuffix(".xz").removesuffix(".json").removesuffix(".tsv") for path in paths]
-    twice = {name for name in names if names.count(name) > 1}
-    names = [
-        f"{path.resolve().parent.name}-{name}" if name in twice else name
-        for path, name in zip(paths, names, strict=True)
-    ]
-    if len(set(names)) < len(names):
-        raise ConfigError("two gold files have the same name, and their folders too: evaluate them in two commands")
-    return names
 
 
 def read_golds(config: EvaluateConfig, scoring: ScoreConfig, task: Task) -> list[Gold]:
@@ -267,12 +226,18 @@ def origin(config: EvaluateConfig, predictor: Predictor) -> dict[str, Any]:
     """Which model the figures are of."""
     of = predictor.provenance
     return {
-        "model": re.sub(r"(^|/)\.([^/]+)\.new(?=/|$)", r"\1\2", config.model),  # what a new series' folder becomes
+        # Without the name that a new series' folder has until it is complete.
+        "model": shown_path(re.sub(r"(^|/)\.([^/]+)\.new(?=/|$)", r"\1\2", config.model)),
         "device": predictor.device.type,
         "precision": precision_of(config.computing, predictor.device),
         "reading": asdict(predictor.reading) | {"method": type(predictor.reading.method).__name__},
-        "provenance": of and asdict(of),
+        "provenance": of and asdict(shown_provenance(of)),
     }
+
+
+def shown_provenance(of: Provenance) -> Provenance:
+    """Older releases wrote whole paths."""
+    return replace(of, base_model=shown_path(of.base_model), recipe=shown_recipe(of.recipe))
 
 
 def say(text: str) -> None:

@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,15 +36,18 @@ from schemas.output_folder import (
     recover,
     tidy,
 )
+from schemas.paths import shown_path, shown_paths, shown_text
 from training import plots, whole
 from training.errors import ConfigError, InputError, TrainingError, in_words
+from training.finetune_checks import check as check_run
 from training.finetune_recipes import FinetuneConfig, FinetuneRecipe, plain_values
 from training.inference_config import Computing, EvaluateConfig
 from training.metrics.reports import TITLES
 from training.metrics.tables import Table, latex, markdown, text
+from training.models.files import check_model
 from training.outputs import SERIES, delete_parts, has_progress, is_series, series_files
 from training.past_runs import in_order, main_figures, mean_and_sd, read_results
-from training.records import read_records, task_of
+from training.records import check_recipe, check_sources, read_records, task_of
 from training.run_folder import check_numbers
 from training.score import Reporting
 
@@ -114,12 +117,18 @@ class Series(NamedTuple):
     about: dict[str, Any]
     scores: dict[Try, Scores]
     failed: dict[Try, str]
+    names: Mapping[str, str] = {}  # each model as it is written: its path says nothing of the machine
+
+    def written(self, each: Try) -> Try:
+        return each._replace(model=self.names.get(each.model, each.model))
 
     def to_json(self) -> str:
         values = {
             **self.about,
-            "scores": [{**each._asdict(), "rows": rows} for each, rows in self.scores.items()],
-            "failed": [{**each._asdict(), "error": error} for each, error in self.failed.items()],
+            "scores": [{**self.written(each)._asdict(), "rows": rows} for each, rows in self.scores.items()],
+            "failed": [
+                {**self.written(each)._asdict(), "error": shown_text(error)} for each, error in self.failed.items()
+            ],
         }
         return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
 
@@ -130,17 +139,15 @@ Evaluate = Callable[[EvaluateConfig], Any]
 
 def run(config: FewShotConfig) -> int:
     """Prints the table; the exit code: 0, 1 if a run failed, 128 and more if a signal stopped it."""
+    check_inputs(config)
     about = check_files(config)
     if not config.overwrite and is_done(config, series := begun(config, about)):
         _say(f"{config.output}: complete, nothing to do.")
         tell_of(config, series)
         return 0
     from training.evaluate import evaluate  # torch takes seconds to import
-    from training.finetune import check as check_run
     from training.finetune import finetune
 
-    first = next(tries_of(config))
-    check_run(replace(finetuning(config, first, folder_of(config, first)), overwrite=False))
     series, stopped_by = few_shot(config, finetune, evaluate)
     if stopped_by:
         _say(f"Stopped with {len(series.scores):,} runs done. Repeat the command to go on.")
@@ -178,7 +185,7 @@ def few_shot(config: FewShotConfig, finetune: Finetune, evaluate: Evaluate) -> t
 def place_for_series(config: FewShotConfig, about: dict[str, Any]) -> Iterator[tuple[Path, bool]]:
     """Inside, this process alone writes the series: where, and whether that is beside an old one, to replace it."""
     output = Path(config.output)
-    recover(output)
+    recover(output, series_files)
     with locked(output):
         was_replaced = (output / NEW).exists()  # by this command, which was killed before it could tidy up
         tidy(output, series_files)
@@ -270,6 +277,7 @@ def check(config: FewShotConfig) -> None:
     check_output(Path(config.output), series_files, {"--train": config.train, "--test": config.test, **models})
     if task_of(test_task(config)).kind != task_of(config.recipe.task).kind:
         raise ConfigError(f"--test-task {test_task(config)} is another kind of task than {config.recipe.task}")
+    check_recipe(config.recipe)
     if folders := [path for path in config.test if path.is_dir()]:
         raise ConfigError(f"{folders[0]}: a folder; --test takes files as the task's authors publish them")
     if config.recipe.examples or config.recipe.sample != 1:
@@ -281,9 +289,23 @@ def check(config: FewShotConfig) -> None:
         raise ConfigError("--models: one is named twice")
 
 
+def check_inputs(config: FewShotConfig) -> None:
+    """Raises as `check` does, also for a file or model that is not there, before torch is imported."""
+    check(config)
+    first = next(tries_of(config))
+    check_run(finetuning(config, first, folder_of(config, first)))
+    check_sources(config.train, config.recipe.task, config.train_langs)
+    check_sources(config.test, test_task(config), config.test_langs)
+    for model in models_of(config):
+        if model != "tiny":
+            check_model(model, fetch=False)  # if the hub lacks one, that run fails and the others go on
+
+
 def check_files(config: FewShotConfig) -> dict[str, Any]:
     """What all runs have in common. Raises `ConfigError` and `InputError` for files that cannot do."""
     check(config)
+    check_sources(config.train, config.recipe.task, config.train_langs)
+    check_sources(config.test, test_task(config), config.test_langs)
     train = read_records(config.train, config.recipe.task, config.train_langs, labelled=True)
     test = read_records(config.test, test_task(config), config.test_langs, labelled=True)
     if len(train.records) < max(config.sizes):
@@ -299,25 +321,30 @@ def begun(config: FewShotConfig, about: dict[str, Any] | None, replaceable: bool
 
     Raises `ConfigError` if it is another, unless that is `replaceable` or never took a step, and goes.
     """
-    path = Path(config.output) / SERIES
+    path, names = Path(config.output) / SERIES, shown_paths(models_of(config))
     if not path.exists():
-        return Series(about or {}, {}, {})
+        return Series(about or {}, {}, {}, names)
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
-        scores = {Try(each["model"], each["size"], each["sample"]): each["rows"] for each in before["scores"]}
+        given = {written: model for model, written in names.items()}
+        models = [shown_path(each["model"]) for each in before["scores"]]  # older releases wrote whole paths
+        scores = {
+            Try(given.get(model, model), each["size"], each["sample"]): each["rows"]
+            for model, each in zip(models, before["scores"], strict=True)
+        }
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: not what few-shot writes ({error}). Take another --output") from None
     other = [name for name, value in (about or {}).items() if before.get(name) != json.loads(json.dumps(value))]
     if other and (replaceable or not (scores or any(map(has_progress, path.parent.glob("*/*/sample-*"))))):
         own = series_files(path.parent) or set()
         delete_files(path.parent, own - {NEW, LOCK})
-        return Series(about or {}, {}, {})
+        return Series(about or {}, {}, {}, names)
     if other:
         raise ConfigError(
             f"{config.output} holds a series with another {other[0]}. Repeat its own command, take another --output, "
             "or begin anew with --overwrite"
         )
-    return Series(about or {}, scores, {})
+    return Series(about or {}, scores, {}, names)
 
 
 def is_of(config: FewShotConfig, about: dict[str, Any]) -> bool:
@@ -431,7 +458,9 @@ def as_csv(series: Series) -> str:
     writer = csv.writer(target, lineterminator="\n")
     writer.writerow(["model", "size", "sample", "row", "figure", "percent"])
     for each, rows in series.scores.items():
-        writer.writerows([*each, row, figure, value] for row, of in rows.items() for figure, value in of.items())
+        writer.writerows(
+            [*series.written(each), row, figure, value] for row, of in rows.items() for figure, value in of.items()
+        )
     return target.getvalue()
 
 

@@ -18,24 +18,26 @@ from schemas.mrc import MrcExample, TaggingExample
 from schemas.output_folder import tidy
 from training import checkpoint, run_folder, whole
 from training.candidates import baseline_candidates
-from training.commands import finetune_command, inputs_of
+from training.commands import finetune_command
 from training.data.in_memory import batches_of
 from training.data.tokens import TextEncoder
 from training.data.windows import taught
 from training.distributed import all_reduce_sum, barrier, from_first_rank, process_group, rank, world_size
-from training.errors import ConfigError, TrainingError
+from training.errors import ConfigError, InputError, TrainingError
 from training.evaluate import DevSet, dev_scores, main_score
-from training.finetune_recipes import FinetuneConfig, FinetuneRecipe, Plain, Que, Reading, TwoStage, plain_values
+from training.finetune_checks import check as check
+from training.finetune_checks import check_inputs, needs_baseline
+from training.finetune_recipes import FinetuneConfig, FinetuneRecipe, Plain, Que, Reading, plain_values
 from training.logbook import LOST, NOTED, Logbook, Silent
 from training.loop import make_optimizer, resume, train
-from training.methods.choice import check_method, formulation_of
+from training.methods.choice import formulation_of
 from training.methods.reader import Reader, brings
 from training.models.encoder import Encoder
 from training.models.finetuned import foreign_heads, save_finetuned
 from training.models.folder import Pretrained, Provenance, load_model
 from training.models.tokenizer import add_que_token
 from training.outputs import is_complete, model_files, nothing_to_do, tidy_run
-from training.records import Records, few, labels_of, read_records, task_of
+from training.records import Records, few, labels_of, read_records
 from training.selection import FILE_NAME as DEV_FILE
 from training.selection import Selection, flat
 from training.selection import read as read_evaluations
@@ -64,6 +66,7 @@ def finetune(config: FinetuneConfig) -> Finished:
     Raises `ConfigError`, `InputError` or `DatasetError` before the first step, `TrainingError` where it cannot go on.
     """
     check(config)
+    check_inputs(config)
     command, output = finetune_command(config), Path(config.output)
     with process_group() as found, place_for(output, config.overwrite, command) as place:
         if place.is_done:
@@ -113,6 +116,8 @@ def _finetune(config: FinetuneConfig, found: torch.device, command: str, is_new:
     model = Reader(encoder, formulation.heads(start, recipe.seed)).to(device)
     told = [
         *(head_line(name, brings(start, name, head)) for name, head in model.heads.items()),
+        *(f"  --train: {each}" for each in read.accounts),
+        *(f"  --dev: {each}" for each in dev.accounts),
         *what_was_lost(read, records, read_features, features),
     ]
     changed = begin(
@@ -120,7 +125,8 @@ def _finetune(config: FinetuneConfig, found: torch.device, command: str, is_new:
     )
 
     def save(folder: str, steps: int, scores: dict[str, float]) -> None:
-        about = Provenance(recipe.model, plain_values(recipe), dict(read.files), steps, run_folder.commit())
+        described = run_folder.shown_recipe(plain_values(recipe))
+        about = Provenance(described["model"], described, dict(read.files), steps, run_folder.commit())
         heads: dict[str, Any] = dict(model.heads.items())
         save_finetuned(output / folder, start.language_model, start.tokenizer, heads, reading, about, scores)
 
@@ -170,33 +176,6 @@ def _finetune(config: FinetuneConfig, found: torch.device, command: str, is_new:
 # --- before the first step --------------------------------------------------------------------------------------------
 
 
-def check(config: FinetuneConfig) -> None:
-    """Raises `ConfigError` for what cannot work, before anything is read."""
-    recipe = config.recipe
-    if not config.train:
-        raise ConfigError("no data: name the task's files with --train FILE …")
-    run_folder.check_output(config.output, inputs_of(config))
-    kind = task_of(recipe.task).kind
-    check_method(recipe.method, kind)
-    if task_of(config.dev_task or recipe.task).kind != kind:
-        raise ConfigError(f"--dev-task {config.dev_task} is another kind of task than {recipe.task}")
-    if config.baseline and not needs_baseline(recipe):
-        raise ConfigError(f"--baseline is for two-stage training: recipe {recipe.name} has no use for it")
-    if config.patience and not config.dev:
-        raise ConfigError("--patience needs --dev FILE …: without, there is nothing to be patient with")
-    run_folder.check_numbers(recipe, {"batch_size": 1, "epochs": 0, "steps": 0, "examples": 0, "max_answer_tokens": 1})
-    run_folder.check_numbers(config, {"checkpoint_every": 1, "keep_checkpoints": 1, "evaluate_every": 0, "patience": 0})
-    if not recipe.steps and not recipe.epochs:
-        raise ConfigError("neither --steps nor --epochs: there is nothing to do")
-    if recipe.max_tokens < recipe.max_query_tokens + 16:
-        raise ConfigError(
-            f"queries of {recipe.max_query_tokens} tokens leave no room for a context in {recipe.max_tokens}. "
-            "Lower --max-query-tokens or raise --max-tokens"
-        )
-    if not 0 <= recipe.warmup_share <= 1:
-        raise ConfigError(f"--warmup-share: expected 0 to 1, found {recipe.warmup_share}")
-
-
 def reading_of(recipe: FinetuneRecipe, labels: tuple[str, ...], positions: int) -> Reading:
     """What the recipe says of reading. Raises `ConfigError` if the encoder cannot read so much at once."""
     if recipe.max_tokens > positions:
@@ -222,7 +201,7 @@ def starting_model(recipe: FinetuneRecipe, records: Sequence[Any]) -> tuple[Pret
         texts = islice((text for record in records for text in texts_of(record)), MOST_TEXTS)
         start = random_model(train_tokenizer(texts), recipe.seed)
     else:
-        start = load_model(recipe.model, recipe.seed)
+        start = load_model(recipe.model, recipe.seed, mlm=False)
         start = start._replace(heads=start.heads or foreign_heads(recipe.model))
     weights = fingerprint(start.language_model) if rank() == 0 else ""
     if isinstance(recipe.method, Que):
@@ -241,23 +220,25 @@ class Dev(NamedTuple):
 
     sets: Sequence[DevSet]  # one for each file
     files: Mapping[str, str]  # as `Records.files`
+    accounts: Sequence[str]  # as `Records.accounts`
 
 
 def dev_sets(config: FinetuneConfig) -> Dev:
     if not config.dev:
-        return Dev((), {})
+        return Dev((), {}, ())
     task = config.dev_task or config.recipe.task
     read = read_records(config.dev, task, config.dev_langs, labelled=True)
+    if without := [each for each in read.records if isinstance(each, MrcExample) and not each.answer_texts]:
+        raise InputError(
+            f"--dev: {len(without):,} of {len(read.records):,} questions are unanswerable, such as {without[0].id}; "
+            "the scorer of SQuAD 1.1 compares with answers. Take them out of the files"
+        )
     records, sets = iter(read.records), []
     names = [path.name for path in config.dev]
     for path, source in zip(config.dev, read.sources, strict=True):
         name = path.name if names.count(path.name) == 1 else f"{path.parent.name}/{path.name}"
         sets.append(DevSet(name, task, list(islice(records, source.records))))
-    return Dev(sets, read.files)
-
-
-def needs_baseline(recipe: FinetuneRecipe) -> bool:
-    return isinstance(recipe.method, TwoStage) and recipe.method.hard != "none"
+    return Dev(sets, read.files, read.accounts)
 
 
 def first_stage(config: FinetuneConfig, found: torch.device, is_new: bool) -> Finished:
@@ -313,7 +294,7 @@ def run_of(
     """What run.json holds; `weights` and `tokenizer` are the fingerprints of what training begins with."""
     candidates = str(Path(config.output) / "candidates")
     return {
-        "recipe": plain_values(config.recipe),
+        "recipe": run_folder.shown_recipe(plain_values(config.recipe)),
         "data": dict(read.files),
         "model": {"weights": weights, "tokenizer": tokenizer},
         "baseline": run_folder.fingerprint_of_dataset(candidates) if config.baseline else None,

@@ -1,7 +1,8 @@
 """Named, complete configurations of fine-tuning: one for each setting of the papers. A variant is `replace` on another.
 
-"CLISM" is clism_cacr.txt, "mPMR" is mpmr.txt, "two-stage" is two_stage_hl_aacl.txt. Where a paper is silent, the field
-says so and whose habit it follows.
+"CLISM" is Chen et al. (NAACL 2022), "mPMR" is Xu et al. (ACL 2023), "two-stage" is Chen et al. (AAAI 2022). Where a
+paper is silent, the field says so and whose habit it follows. docs/paper_settings.md has a row for every number and
+rule of the recipes that follow a paper.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ class Unified:
     threshold: float = 0.5
     """Probability above which a span of the context is an entity or target. Papers silent: the released code's."""
     extractor_inner: int = 1024
-    """As in WaeObjective; an extractor of another size in the starting model is left aside."""
+    """Inner size of the extractor. The paper is silent: the released code's, and that of our pre-training. An extractor
+    of another size in the starting model is left aside."""
     extractor_dropout: float = 0.1
-    """As in WaeObjective."""
+    """Inside the extractor: XLM-R's (mPMR, A.1)."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +49,18 @@ class TwoStage:
     """weighted: −Σ w_l log P(z_l), w learnt (equation 5); mml: −log Σ P(z_l) (equation 4); hard_em: −log max P(z_l)
     (Min et al. 2019); none: the plain loss of equation 3."""
     gold_first: bool = True
-    """The true answer has a place of its own in Z, the first, whatever its rank was: so w can learn to tell it from the
-    wrong ones, as the paper writes Z with a place for it. False: it keeps its rank (decision 24)."""
+    """The true answer is the first of Z, whatever the baseline's rank for it, so that w can tell it from the wrong
+    ones: our choice. False, as in the paper's footnote 1: it keeps its rank, and replaces the last of Z where it has
+    none."""
     candidates: int = 20
     """Size of Z, the baseline's best answers, the true one among them (Implementation Details)."""
     contrast_candidates: int = 50
     """Size of A, the model's own best answers in each step (Implementation Details)."""
     temperature: float = 0.1
-    """Divides the cosines of equation 8. The paper has 10, which leaves next to nothing to learn."""
+    """Divides the cosines of equation 8. The paper has 10 (Implementation Details), which leaves next to nothing to
+    learn; 0.1 is our choice."""
     alpha: float = 0.5
-    """Weight of the contrastive loss; the other's is 1 − α (equation 9). 0 leaves it out."""
+    """Weight of the contrastive loss; the other's is 1 − α (equation 9; Implementation Details). 0 leaves it out."""
 
 
 MethodSettings = Plain | Que | Unified | TwoStage
@@ -88,29 +92,33 @@ class FinetuneRecipe:
     """Whose files --train names: squad, xquad, mlqa, tydiqa, wikiann, conll, universal_ner, absa, paws_x or xnli."""
     model: str = "xlm-roberta-base"
     """A folder, ours or Hugging Face's, or a name on its hub, of the XLM-R family; `tiny`: small, random, its tokenizer
-    trained on the records."""
+    trained on the records. Two-stage training starts from xlm-roberta-base; CLISM's and mPMR's recipes are for their
+    pre-trained models, which --model must name."""
     max_tokens: int = 384
-    """Of a sequence, special tokens included: longer contexts and sentences are read in pieces (two-stage; CLISM, C;
-    mPMR, table 5)."""
+    """The most tokens of a sequence, special tokens included: longer contexts and sentences are read in pieces
+    (two-stage, Implementation Details; CLISM, C; mPMR, table 5)."""
     max_query_tokens: int = 64
-    """Of a query; what is longer is cut and counted (two-stage; mPMR, table 5)."""
+    """The most tokens of a query; what is longer is cut and counted (two-stage, Implementation Details; mPMR, table 5).
+    CLISM is silent."""
     stride: int = 128
     """How many tokens neighbouring pieces share. Papers silent: XTREME's. At most half of what is left for a piece."""
     max_answer_tokens: int = 30
     """Longer spans are never predicted. Papers silent: XTREME's."""
     epochs: float = 3.0
-    """Unless `steps` says otherwise (mPMR, table 5)."""
+    """Unless `steps` says otherwise (two-stage, Implementation Details; CLISM, C; mPMR, table 5)."""
     steps: int = 0
-    """0: as many as the epochs come to."""
+    """0: as many as the epochs come to. CLISM, C has 200 for few-shot training."""
     batch_size: int = 32
     """Sequences a step, over all processes (CLISM, C; two-stage; mPMR, table 5)."""
     optimizer: Literal["adam", "adamw"] = "adamw"
-    """CLISM, C: Adam; two-stage and mPMR: AdamW."""
+    """CLISM, C: Adam; two-stage, Implementation Details: AdamW. mPMR names AdamW for pre-training (A.1) and is silent
+    on fine-tuning."""
     learning_rate: float = 3e-5
     """At the end of warm-up (CLISM, C; two-stage; mPMR, table 5)."""
     warmup_share: float = 0.1
-    """Of the steps, in which the rate rises from 0, to fall linearly to 0 at the last. Two-stage; other papers are
-    silent, or follow XLM-R's 0.06."""
+    """Share of the steps over which the rate rises from 0 (two-stage, Implementation Details). CLISM is silent, and so
+    is mPMR, whose recipes have RoBERTa's 0.06. Then the rate falls linearly to 0 at the last step; no paper says so: it
+    is the schedule of BERT, of RoBERTa and of Hugging Face's Trainer unless told otherwise."""
     beta1: float = 0.9
     """Papers silent: Adam's own."""
     beta2: float = 0.999
@@ -118,7 +126,8 @@ class FinetuneRecipe:
     epsilon: float = 1e-8
     """Papers silent: Adam's own."""
     weight_decay: float = 0.01
-    """Two-stage; never on biases and norms. CLISM has plain Adam, without."""
+    """Two-stage, Implementation Details; never on biases and norms. CLISM names plain Adam (C), so none. mPMR is
+    silent: PyTorch's for AdamW."""
     max_gradient_norm: float = 1.0
     """Gradients are scaled down to it; 0: never. Papers silent: the habit of Hugging Face's scripts."""
     precision: Literal["auto", "bf16", "fp32"] = "auto"
@@ -157,7 +166,7 @@ _MPMR = FinetuneRecipe(name="mpmr", method=Unified(), warmup_share=0.06)
 
 
 def _mpmr(task: str, query: int, length: int, batch: int, rate: float, epochs: int) -> FinetuneRecipe:
-    """A column of table 5."""
+    """A column of table 5, which the paper gives for mPMR large (A.1); we use it for every size."""
     return replace(
         _MPMR,
         name=f"mpmr_{task}",
@@ -182,7 +191,8 @@ MPMR = (
 )
 
 TWO_STAGE = FinetuneRecipe(name="two_stage", method=TwoStage(), epochs=8.0)
-TWO_STAGE_PAPER = replace(TWO_STAGE, name="two_stage_paper", method=TwoStage(temperature=10.0))
+TWO_STAGE_PAPER = replace(TWO_STAGE, name="two_stage_paper", method=TwoStage(temperature=10.0, gold_first=False))
+"""To the letter: docs/paper_settings.md says of every field where it comes from."""
 TWO_STAGE_HL = replace(TWO_STAGE, name="two_stage_hl", method=TwoStage(alpha=0.0))
 TWO_STAGE_AACL = replace(TWO_STAGE, name="two_stage_aacl", method=TwoStage(hard="none"))
 TWO_STAGE_MML = replace(TWO_STAGE, name="two_stage_mml", method=TwoStage(hard="mml"))
@@ -214,7 +224,7 @@ FINETUNE_ABOUT = {
     "mpmr_paws_x": "mPMR on paraphrases: a query a label, answered by [CLS]",
     "mpmr_xnli": "the same on entailment",
     "two_stage": "hard learning and answer-aware contrastive learning over a baseline's best answers",
-    "two_stage_paper": "the same to the letter of the paper, whose temperature leaves the contrast next to nothing",
+    "two_stage_paper": "the same to the letter of the paper: the true answer at its rank, a temperature of 10",
     "two_stage_hl": "hard learning alone",
     "two_stage_aacl": "contrastive learning alone",
     "two_stage_mml": "the paper's ablation with marginal likelihood",

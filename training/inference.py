@@ -19,13 +19,14 @@ from transformers import PreTrainedModel
 
 from schemas.mrc import MrcExample, TaggingExample
 from training.data.tokens import TextEncoder
-from training.errors import ConfigError, InputError, TrainingError
+from training.errors import ConfigError, TrainingError
 from training.finetune_recipes import Reading
 from training.inference_config import Computing
 from training.methods.choice import formulation_of
 from training.methods.formulation import Formulation
 from training.methods.reader import Reader
 from training.models.encoder import Encoder
+from training.models.files import model_in as model_in
 from training.models.finetuned import load_finetuned
 from training.models.folder import Provenance
 from training.predictions import Prediction
@@ -45,16 +46,6 @@ class Predictor(NamedTuple):
     encoder: TextEncoder
     device: torch.device
     provenance: Provenance | None  # None in a folder that is not ours
-
-
-def model_in(run_or_model: str | Path) -> str | Path:
-    """The model's folder of a run that is through; anything else is a model's itself."""
-    run = Path(run_or_model)
-    if (run / "run.json").is_file() and not (run / "config.json").is_file():
-        if not (run / "model").is_dir():
-            raise InputError(f"{run}: this run has no model/ yet. Repeat its command: it goes on to the end")
-        return run / "model"
-    return run_or_model
 
 
 def device_of(computing: Computing) -> torch.device:

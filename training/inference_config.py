@@ -56,8 +56,9 @@ class PredictConfig:
       "score": …}]}; and if it holds "tokens", which are words or [start, end] pairs, their "tags"
     - pairs: {"sentence1": …, "sentence2": …} gives {"label": …, "scores": {…}}
 
-    Each may hold an "id", which is given back; else it is the line's number. Places are code points, half-open. What
-    cannot be read gives {"id": …, "error": …} in its place.
+    Each may hold an "id", any string, number, true, false or null, which is given back as it is; else it is the line's
+    number. Places are code points, half-open. What cannot be read, a blank line too, gives {"id": …, "error": …} in its
+    place: line i of the output answers line i of the input.
 
     Sentences without "tokens" are cut into words at blanks and punctuation, whose every character is a word of its own;
     so is every letter of Han, Kana, Thai, Lao, Khmer and Burmese script, as WikiAnn has it for Chinese.
@@ -69,6 +70,8 @@ class PredictConfig:
     """JSON lines; -: standard input."""
     output: str = "-"
     """The file to write, whole or not at all; -: standard output."""
+    overwrite: bool = False
+    """Replace the file that stands at --output."""
     best: int = 1
     """How many answers of a question, or rationales in each sentence of a pair; the best first, at most 20."""
     rationales: bool = False

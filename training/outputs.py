@@ -192,7 +192,7 @@ def tidy_run(folder: Path) -> None:
     """Ends or takes back what a process that died was writing into the run's folder. Evaluations are left alone."""
     for part, files_of in _parts(folder):
         path = folder / part
-        recover(path)
+        recover(path, files_of)
         if path.is_dir() and not path.is_symlink():
             tidy(path, files_of)
         if part == "baseline" and path.is_dir():
@@ -320,7 +320,7 @@ def place_for_run(output: Path, overwrite: bool, command: str) -> Iterator[Place
 
     Raises `ConfigError` if another process writes there, or if the folder holds what is not ours.
     """
-    recover(output)
+    recover(output, run_files)
     check_output(output, run_files)
     with locked(output):
         was_replaced = (output / NEW).exists()

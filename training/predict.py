@@ -6,28 +6,30 @@ lines → requests, or what is wrong with them → records → predictions → a
 from __future__ import annotations
 
 import json
+import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from training.errors import ConfigError, InputError
+from training.errors import ConfigError
 from training.inference import Predictor, Progress, device_of, load_predictor, model_in, precision_of
 from training.inference import predict as predicted
+from training.inference_checks import THERE, check_predict
 from training.inference_config import PredictConfig
-from training.methods.questions import BEST
 from training.methods.rationales import with_rationales
 from training.methods.unified import UnifiedPairs
-from training.predict_lines import EXAMPLES, Refused, Request, request
+from training.predict_lines import EXAMPLES, Number, Refused, Request, request
 from training.predictions import Prediction, Span
 from training.tasks.catalog import TASKS
 
 
 def run(config: PredictConfig) -> int:
     """The exit code: 1 if a line could not be read. Raises `ConfigError` or `InputError` before anything is read."""
-    check(config)
+    check_predict(config)
     predictor = load_predictor(model_in(config.model), device_of(config.computing))
     refuse_unfit(config, predictor)
     interactive = config.interactive or (config.input == "-" and sys.stdin.isatty())
@@ -35,11 +37,11 @@ def run(config: PredictConfig) -> int:
     if config.input == "-" and sys.stdin.isatty():
         print(f"One object a line, such as {EXAMPLES[predictor.reading.kind]}; Ctrl-D ends it.", file=sys.stderr)
     done = bad = 0
-    with _input(config.input) as lines, _output(config.output) as put, _progress(not interactive) as progress:
-        asked = ((number, line) for number, line in enumerate(lines, 1) if line.strip())
+    with _input(config.input) as lines, _output(config) as put, _progress(not interactive) as progress:
+        asked = enumerate(lines, 1)
         while some := list(islice(asked, size)):
             requests = [request(predictor.reading.kind, trained_on(predictor), *each) for each in some]
-            put("".join(json.dumps(each, ensure_ascii=False) + "\n" for each in answers(config, predictor, requests)))
+            put("".join(map(line_of, answers(config, predictor, requests))))
             done += len(requests)
             bad += sum(isinstance(each, Refused) for each in requests)
             progress(done)
@@ -47,24 +49,6 @@ def run(config: PredictConfig) -> int:
         hint = f", and expected: {EXAMPLES[predictor.reading.kind]}" if bad == done else ""
         print(f'polyspan-train: {bad:,} of {done:,} lines could not be read: see their "error"{hint}', file=sys.stderr)
     return 1 if bad else 0
-
-
-def check(config: PredictConfig) -> None:
-    """Raises `ConfigError` or `InputError` for what cannot work, before the model is read."""
-    for name, value, most in (
-        ("best", config.best, BEST),
-        ("batch-size", config.batch_size, None),
-        ("batch-tokens", config.computing.batch_tokens, None),
-    ):
-        if value is not None and (value < 1 or (most and value > most)):
-            raise ConfigError(f"--{name}: expected 1 {f'to {most}' if most else 'or more'}, found {value}")
-    for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
-        if getattr(config, name) == "-" and stream is None:  # closed before we began
-            raise ConfigError(f"standard {name} is closed: name a file with --{name}")
-    if config.input != "-" and not Path(config.input).is_file():
-        raise InputError(f"{config.input}: no such file. Expected JSON lines, or - for standard input")
-    if config.output != "-" and (Path(config.output).is_dir() or not Path(config.output).resolve().parent.is_dir()):
-        raise ConfigError(f"--output {config.output}: expected a file in a folder that exists, or -")
 
 
 def refuse_unfit(config: PredictConfig, predictor: Predictor) -> None:
@@ -134,6 +118,14 @@ def _span(span: Span, **more: Any) -> dict[str, Any]:
     return {"text": span.text, "start_char": span.start_char, "end_char": span.end_char, **more, "score": span.score}
 
 
+def line_of(answer: Mapping[str, Any]) -> str:
+    """A line of JSON. A number that was given as an id is spelt as it was: 1.50 does not become 1.5."""
+    id_ = answer["id"]
+    spelt = id_.spelling if isinstance(id_, Number) else json.dumps(id_, ensure_ascii=False)
+    rest = json.dumps({name: value for name, value in answer.items() if name != "id"}, ensure_ascii=False)
+    return f'{{"id": {spelt}, {rest[1:]}\n'
+
+
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
@@ -147,9 +139,9 @@ def _input(name: str) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _output(name: str) -> Iterator[Callable[[str], None]]:
+def _output(config: PredictConfig) -> Iterator[Callable[[str], None]]:
     """What writes text. A file takes its name when it is whole; standard output is flushed at once."""
-    if name == "-":
+    if config.output == "-":
 
         def put(text: str) -> None:
             sys.stdout.buffer.write(text.encode())
@@ -157,18 +149,41 @@ def _output(name: str) -> Iterator[Callable[[str], None]]:
 
         yield put
         return
-    final = Path(name)
-    beside = final.with_name(f".{final.name}.unfinished")
+    final = Path(config.output)
+    handle, name = tempfile.mkstemp(prefix=f".{final.name}.", suffix=".unfinished", dir=final.parent)  # a name of ours
+    beside = Path(name)
     try:
-        with beside.open("w", encoding="utf-8", newline="\n") as file:
+        with open(handle, "w", encoding="utf-8", newline="\n") as file:
 
             def write(text: str) -> None:
                 file.write(text)
 
             yield write
-        beside.replace(final)
+        beside.chmod(0o666 & ~_umask())  # what other files get: mkstemp's are for their owner alone
+        _publish(beside, final, config.overwrite)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _publish(beside: Path, final: Path, overwrite: bool) -> None:
+    """Gives the file its name. Raises `ConfigError` if another file has come to have it meanwhile."""
+    if overwrite:
+        beside.replace(final)
+        return
+    try:
+        os.link(beside, final)  # unlike a rename, this replaces nothing
+    except FileExistsError:
+        raise ConfigError(f"--output {final}: {THERE}") from None
+    except OSError:  # a file system without hard links
+        if final.exists():
+            raise ConfigError(f"--output {final}: {THERE}") from None
+        beside.replace(final)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 @contextmanager

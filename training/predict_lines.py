@@ -9,11 +9,12 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from schemas.mrc import MrcExample, PairExample, TaggingExample
 from schemas.spans import CharSpan
 from training.tasks.columns import joined, located
+from training.tasks.files import half_surrogate
 
 EXAMPLES = {
     "qa": '{"query": "Who won?", "context": "The Broncos won."}',
@@ -26,10 +27,24 @@ ALONE = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-
                    "\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff]")  # fmt: skip
 
 
+class Number(float):
+    """A number with a point or an exponent, which also knows how the line spells it."""
+
+    spelling: str
+
+    def __new__(cls, spelling: str) -> Number:
+        number = super().__new__(cls, spelling)
+        number.spelling = spelling
+        return number
+
+
+Id = str | int | float | None  # any scalar of JSON's: `bool` is an `int`
+
+
 class Request(NamedTuple):
     """A line that can be answered."""
 
-    id: str | int
+    id: Id
     record: Any
     with_tags: bool = False
 
@@ -37,7 +52,7 @@ class Request(NamedTuple):
 class Refused(NamedTuple):
     """A line that cannot."""
 
-    id: str | int
+    id: Id
     error: str
 
 
@@ -46,8 +61,8 @@ class BadLine(ValueError):
 
 
 def request(kind: str, task: str, number: int, line: bytes) -> Request | Refused:
-    """Line `number`, from 1."""
-    id_: str | int = number
+    """Line `number`, from 1. A blank line is refused in its place, so that line i of the output answers line i."""
+    id_: Id = number
     try:
         values = _object(line)
         id_ = _id(values, number)
@@ -56,7 +71,7 @@ def request(kind: str, task: str, number: int, line: bytes) -> Request | Refused
         return Refused(id_, f"line {number}: {error}")
 
 
-def _question(id_: str | int, name: str, task: str, values: dict[str, Any]) -> Request:
+def _question(id_: Id, name: str, task: str, values: dict[str, Any]) -> Request:
     if "query" in values and "question" in values:
         raise BadLine("expected 'query' or 'question', found both")
     query = unicodedata.normalize("NFC", _text(values, "question" if "question" in values else "query"))
@@ -64,7 +79,7 @@ def _question(id_: str | int, name: str, task: str, values: dict[str, Any]) -> R
     return Request(id_, MrcExample(name, "", query, context, (), (), False, task, label=None))
 
 
-def _sentence(id_: str | int, name: str, task: str, values: dict[str, Any]) -> Request:
+def _sentence(id_: Id, name: str, task: str, values: dict[str, Any]) -> Request:
     tokens = values.get("tokens")
     if tokens is None:
         text = _text(values, "text")
@@ -82,7 +97,7 @@ def _sentence(id_: str | int, name: str, task: str, values: dict[str, Any]) -> R
     return Request(id_, TaggingExample(name, "", text, _spans(tokens, text), (), task), with_tags=True)
 
 
-def _pair(id_: str | int, name: str, task: str, values: dict[str, Any]) -> Request:
+def _pair(id_: Id, name: str, task: str, values: dict[str, Any]) -> Request:
     first, second = _text(values, "sentence1"), _text(values, "sentence2")
     return Request(id_, PairExample(name, "", first, second, None, task))
 
@@ -91,8 +106,10 @@ _REQUESTS: dict[str, Callable[..., Request]] = {"qa": _question, "tagging": _sen
 
 
 def _object(line: bytes) -> dict[str, Any]:
+    if not line.strip():
+        raise BadLine("expected a JSON object, found a blank line")
     try:
-        values = json.loads(line.decode("utf-8-sig"))
+        values = json.loads(line.decode("utf-8-sig"), parse_float=Number, parse_constant=_no_constant)
     except UnicodeDecodeError as error:
         raise BadLine(f"expected UTF-8, found byte 0x{line[error.start]:02x}") from None
     except (ValueError, RecursionError) as error:
@@ -103,15 +120,19 @@ def _object(line: bytes) -> dict[str, Any]:
     return values
 
 
-def _id(values: dict[str, Any], number: int) -> str | int:
-    id_ = values.get("id")
-    if id_ is None:
-        return number
+def _no_constant(name: str) -> None:
+    """Python reads NaN and Infinity, which are not JSON: nobody else could read them in the output."""
+    raise ValueError(name)
+
+
+def _id(values: dict[str, Any], number: int) -> Id:
+    """What the line gives, whatever scalar it is; else its number."""
+    id_ = values.get("id", number)
     if isinstance(id_, str):
         return _unicode("id", id_)
-    if isinstance(id_, bool) or not isinstance(id_, int):
-        raise BadLine(f"expected 'id', a string or a whole number; found {_kind(id_)}")
-    return id_
+    if isinstance(id_, dict | list):
+        raise BadLine(f"expected 'id', a string, a number, true, false or null; found {_kind(id_)}")
+    return cast(Id, id_)
 
 
 def _text(values: dict[str, Any], name: str) -> str:
@@ -124,13 +145,8 @@ def _text(values: dict[str, Any], name: str) -> str:
 
 
 def _unicode(name: str, text: str) -> str:
-    """JSON can spell halves of surrogate pairs, which are no characters: no tokenizer takes them."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise BadLine(
-            f"expected {name!r}, a text; found half a surrogate pair, \\u{ord(text[error.start]):x}"
-        ) from None
+    if half := half_surrogate(text):
+        raise BadLine(f"expected {name!r}, a text; found half a surrogate pair, {half}")
     return text
 
 

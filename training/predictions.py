@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from training.tasks.tags import Entity
 
+BEST = 20  # answers of a record that are kept
+
 
 class Span(NamedTuple):
     """A piece of the record's text: `text[start_char:end_char]`, in code points, half-open."""

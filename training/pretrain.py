@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from schemas.paths import shown_path
 from training import run_folder
 from training.commands import pretrain_command
 from training.data.datasets import ShardRows, open_datasets
@@ -124,11 +125,11 @@ def batches_of(
     """This rank's batches, in the plan's order. Raises `ConfigError` if the recipe's texts do not fit the encoder."""
     recipe, limits = config.recipe, limits_of(config.recipe)
     texts = (limits.source, limits.target) if is_clism(recipe) else (limits.query, limits.context)
-    longest = len(encoder.pair([0] * texts[0], [0] * texts[1])[0])
+    longest = min(limits.total, len(encoder.pair([0] * texts[0], [0] * texts[1])[0]))
     if longest > max_tokens:
         raise ConfigError(
-            f"texts of {texts[0]} and {texts[1]} tokens make {longest} with special tokens, but {recipe.model} has "
-            f"positions for {max_tokens}. Lower --max-{'target' if is_clism(recipe) else 'context'}-tokens"
+            f"texts of {texts[0]} and {texts[1]} tokens make sequences of up to {longest} with special tokens, but "
+            f"{recipe.model} has positions for {max_tokens}. Expected at most --max-tokens {max_tokens}"
         )
     rates = measure_bytes_per_token(rows, lambda text: len(encoder.encode(text).ids))
     mix = Mix(recipe.mix_exponent, config.weights)
@@ -160,16 +161,16 @@ def is_clism(recipe: Recipe) -> bool:
 def limits_of(recipe: Recipe) -> Limits:
     of = recipe.objective
     if isinstance(of, ClismObjective):
-        return Limits(source=of.max_source_tokens, target=of.max_target_tokens)
-    return Limits(query=of.max_query_tokens, context=of.max_context_tokens)
+        return Limits(source=of.max_source_tokens, target=of.max_target_tokens, total=of.max_tokens)
+    return Limits(query=of.max_query_tokens, context=of.max_context_tokens or of.max_tokens, total=of.max_tokens)
 
 
 def run_of(config: PretrainConfig, weights: str, tokenizer: str, command: str) -> dict[str, Any]:
     """What run.json holds; `weights` and `tokenizer` are the fingerprints of what training begins with."""
     return {
-        "recipe": asdict(config.recipe),
+        "recipe": run_folder.shown_recipe(asdict(config.recipe)),
         "data": {f"{at}": run_folder.fingerprint_of_dataset(folder) for at, folder in enumerate(config.data, start=1)},
-        "folders": list(config.data),
+        "folders": list(map(shown_path, config.data)),
         "weights": list(config.weights),
         "model": {"weights": weights, "tokenizer": tokenizer},
         "micro_batch_tokens": config.micro_batch_tokens,
@@ -180,7 +181,8 @@ def run_of(config: PretrainConfig, weights: str, tokenizer: str, command: str) -
 
 def provenance(config: PretrainConfig, steps: int) -> Provenance:
     data = {Path(folder).name: run_folder.fingerprint_of_dataset(folder) for folder in config.data}
-    return Provenance(config.recipe.model, asdict(config.recipe), data, steps, run_folder.commit())
+    recipe = run_folder.shown_recipe(asdict(config.recipe))
+    return Provenance(recipe["model"], recipe, data, steps, run_folder.commit())
 
 
 def opening_line(config: PretrainConfig, rows: ShardRows, encoder: Encoder, device: torch.device, done: int) -> str:

@@ -1,6 +1,7 @@
 """Named, complete configurations: one for each setting of the papers. A variant is `replace` on another.
 
-"CLISM" is clism_cacr.txt, "mPMR" is mpmr.txt. Where a paper is silent, the field says so and whose habit it follows.
+"CLISM" is Chen et al. (NAACL 2022), "mPMR" is Xu et al. (ACL 2023). Where a paper is silent, the field says so and
+whose habit it follows. docs/paper_settings.md has a row for every number and rule of the recipes that follow a paper.
 """
 
 from __future__ import annotations
@@ -24,15 +25,18 @@ class ClismObjective:
     """τ of equation 7, which divides a cosine. CLISM, 4.2 says 20, which leaves next to nothing to learn; the usual
     reading is a scale of 20."""
     mlm_share: float = 0.15
-    """Of the tokens, that MLM predicts (4.2); never answers (footnote 4), [QUE] or special tokens."""
+    """Share of the tokens that MLM predicts (4.2); never answers (footnote 4), [QUE] or special tokens."""
     deep_head: bool = False
     """Two layers before the products of equations 2 and 3, as in Splinter; the paper has one matrix each (3.1)."""
     target_only: bool = False
     """Softmax over the target's tokens; equations 2 and 3 run over all of X."""
+    max_tokens: int = 256
+    """The most tokens of source and target together, with special tokens, of which XLM-R puts 4 around a pair (4.2).
+    Where they have more, the longer side is cut, down to half of what is left."""
     max_source_tokens: int = 128
-    """Of one side, without special tokens (4.2: 256 in all)."""
+    """The most tokens of the source, without special tokens (4.2). A [QUE] beyond it is counted and left out."""
     max_target_tokens: int = 128
-    """As above. An answer beyond it is counted and left out."""
+    """The most tokens of the target, without special tokens (4.2). An answer beyond it is counted and left out."""
 
 
 @dataclass(frozen=True)
@@ -40,13 +44,17 @@ class WaeObjective:
     """Wiki Anchor Extraction, on shards of anchor_mrc/1 (mPMR, 2.1)."""
 
     extractor_inner: int = 1024
-    """Inner size of the extractor (2.1; the size is that of the released code)."""
+    """Inner size of the extractor. The paper is silent: the released code's."""
     extractor_dropout: float = 0.1
     """Inside the extractor: XLM-R's (A.1)."""
+    max_tokens: int = 512
+    """The most tokens of query and context together, with special tokens, of which XLM-R puts 4 around a pair. A.1
+    limits words alone, 50 and 200, when the examples are made; 512 are all that XLM-R has positions for."""
     max_query_tokens: int = 128
-    """The 50 words of A.1 are counted before subwords: this only cuts outliers."""
-    max_context_tokens: int = 380
-    """The 200 words of A.1, likewise. With the query and 4 special tokens that is the 512 of XLM-R."""
+    """The most tokens of the query. The paper is silent: this cuts queries that would leave a context too little."""
+    max_context_tokens: int = 0
+    """The most tokens of the context; 0: whatever the query leaves of `max_tokens`. The paper is silent. An answer
+    beyond it is counted and left out."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +76,9 @@ class Recipe:
     learning_rate: float = 1e-5
     """At the end of warm-up (CLISM, 4.2; mPMR, A.1)."""
     warmup_steps: int = 1_500
-    """Over which the rate rises from 0, to fall linearly to 0 at the last step. CLISM, 4.2; mPMR, A.1 has XLM-R's
-    schedule, which is 6% of the steps."""
+    """Steps over which the rate rises from 0 (CLISM, 4.2). mPMR, A.1 names XLM-R's default schedule without numbers: we
+    take 6% of the steps, as RoBERTa large had. Then the rate falls linearly to 0 at the last step; the papers do not
+    say so: it is the schedule of BERT, of RoBERTa and of Hugging Face's Trainer unless told otherwise."""
     beta1: float = 0.9
     """Papers silent: Adam's own."""
     beta2: float = 0.999
@@ -77,13 +86,15 @@ class Recipe:
     epsilon: float = 1e-8
     """Papers silent: Adam's own."""
     weight_decay: float = 0.0
-    """CLISM has plain Adam (4.2), without. mPMR has AdamW (A.1): 0.01 as in XLM-R; never on biases and norms."""
+    """CLISM names plain Adam (4.2), so none. mPMR names AdamW (A.1) without a number: 0.01 is PyTorch's and RoBERTa's.
+    Never on biases and norms."""
     max_gradient_norm: float = 1.0
     """Gradients are scaled down to it; 0: never. Papers silent: the habit of Hugging Face's scripts."""
     precision: Literal["auto", "bf16", "fp32"] = "auto"
     """Of the encoder's products; weights and losses are fp32. auto: bf16 on a GPU, fp32 on a CPU. Papers silent."""
     mix_exponent: float = 1.0
-    """Of the languages' natural shares: 1 keeps them, 0.7 lifts small ones, 0 makes all equal. Papers: natural."""
+    """Exponent of the languages' natural shares: 1 keeps them, 0.7 lifts small ones, 0 makes all equal. Papers silent:
+    their tables count the examples of each language and name no other mix."""
     seed: int = 0
     """Decides the order of examples, the masks, dropout and the new heads' first weights."""
     stop_loss_factor: float = 10.0
@@ -94,6 +105,7 @@ class Recipe:
 CLISM = Recipe(name="clism", objective=ClismObjective())
 
 CLISM_PAPER = replace(CLISM, name="clism_paper", objective=ClismObjective(cacr_temperature=20.0))
+"""To the letter: docs/paper_settings.md says of every field where it comes from."""
 
 CLISM_NO_CACR = replace(CLISM, name="clism_no_cacr", objective=ClismObjective(cacr_weight=0.0))
 

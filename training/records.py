@@ -5,22 +5,26 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from schemas import manifest
-from schemas.mrc import MrcExample, PairExample, TaggingExample
+from schemas.counts import RecordCounts
+from schemas.mrc import MrcExample, PairExample, TaggingExample, labels_in
 from schemas.shards import read_examples
 from training.errors import ConfigError, InputError
+from training.finetune_recipes import FINETUNE_RECIPES, FinetuneRecipe
 from training.run_folder import fingerprint_of_dataset
 from training.tasks.catalog import TASKS, Task
+from training.tasks.files import Ledger, LeftOut, Read, refuse_unlabelled
+from training.tasks.files import Record as Record
 
-Record = MrcExample | TaggingExample | PairExample
 R = TypeVar("R", MrcExample, TaggingExample, PairExample, Record)
 
-SCHEMA_OF = {"qa": "mrc/1", "tagging": "tagging/1", "pairs": "pair/1"}  # kind of task → of its records
+SCHEMA_OF = {"qa": "mrc/2", "tagging": "tagging/1", "pairs": "pair/1"}  # kind of task → of its records; older are read
 
 
 class Source(NamedTuple):
@@ -38,6 +42,13 @@ class Records(NamedTuple):
     records: list[Record]
     flags: Counter[str]  # what the readers noticed: reason → records
     sources: tuple[Source, ...]
+    counts: Mapping[str, RecordCounts]  # language → what the sources hold = the records and their labels + what is lost
+    left_out: Sequence[tuple[str, LeftOut]]  # name of the source, and what its reader does not keep
+
+    @property
+    def accounts(self) -> list[str]:
+        """What became of all records and labels, in words."""
+        return sum(self.counts.values(), RecordCounts()).accounts()
 
     @property
     def files(self) -> dict[str, str]:
@@ -54,6 +65,18 @@ def task_of(name: str) -> Task:
     raise ConfigError(f"unknown task {name!r}. {hint}")
 
 
+def check_recipe(recipe: FinetuneRecipe) -> None:
+    """Raises `ConfigError` if a recipe of ours is given a task of another kind than its own: its numbers, such as the
+    tokens of a sequence and the epochs, are not for that. A recipe of another name is its author's to judge."""
+    given, known = task_of(recipe.task).kind, FINETUNE_RECIPES.get(recipe.name)
+    if known is None or (own := TASKS[known.task].kind) == given:
+        return
+    fitting = ", ".join(name for name, each in FINETUNE_RECIPES.items() if TASKS[each.task].kind == given)
+    raise ConfigError(
+        f"recipe {recipe.name} is for {own}, but --task {recipe.task} is {given}. Recipes for {given}: {fitting}"
+    )
+
+
 def check_langs(langs: Sequence[str], files: Sequence[Path], what: str = "files") -> None:
     """Raises `ConfigError` unless there are no languages or one for each file."""
     if langs and len(langs) != len(files):
@@ -64,55 +87,87 @@ def read_records(paths: Sequence[Path], task: str, langs: Sequence[str] = (), la
     """All records of `paths`, in their order, each path a published file of the task or a dataset folder of its kind.
 
     `langs`: one for each path, or none where names and folders say them. `labelled`: records without labels, such as
-    those of XTREME's test files, are refused. Ids need not be unique, for what is predicted of a record is known by its
-    place: how many stood before, in the same language, is counted as `duplicate_id`.
+    those of XTREME's test files, are refused (`training.tasks.files` has the rule). Ids need not be unique, for what is
+    predicted of a record is known by its place: how many stood before, in the same languages, is counted as
+    `duplicate_id`.
 
     Raises `ConfigError` for what cannot work, `InputError` and `DatasetError` naming the file that is at fault.
     """
+    of = task_of(task)
+    check_sources(paths, task, langs)
+    records: list[Record] = []
+    flags: Counter[str] = Counter()
+    sources = []
+    counts: dict[str, RecordCounts] = {}
+    left_out: list[tuple[str, LeftOut]] = []
+    for at, path in enumerate(paths):
+        lang = langs[at] if langs else None
+        found, flagged, ledger = _folder(path) if path.is_dir() else TASKS[task].read(path, lang)
+        if not found:
+            raise InputError(f"{path}: holds no record")
+        if labelled:
+            refuse_unlabelled(path, len(flagged.get("unlabelled", ())), len(found))
+        records += found
+        flags += Counter({reason: len(ids) for reason, ids in flagged.items()})
+        for name, each in ledger.counts(found).items():
+            counts[name] = counts.get(name, RecordCounts()) + each
+        left_out += [(path.name, each) for each in ledger.left_out]
+        sources.append(Source(path, _sha256(path), len(found)))
+    flags["duplicate_id"] = len(records) - len({identity(record) for record in records})
+    return Records(of, records, +flags, tuple(sources), counts, left_out)
+
+
+def check_sources(paths: Sequence[Path], task: str, langs: Sequence[str] = ()) -> None:
+    """Raises what `read_records` would for paths that are not there and folders of something else; reads no record."""
     of = task_of(task)
     if not paths:
         raise ConfigError(f"no files: name those of {task}, or dataset folders of {SCHEMA_OF[of.kind]}")
     check_langs(langs, paths)
     if twice := [path for path, count in Counter(paths).items() if count > 1]:
         raise ConfigError(f"{twice[0]}: given twice")
-    if absent := [path for path in paths if not path.exists()]:
-        raise InputError(f"{absent[0]}: no such file or folder")
-    records: list[Record] = []
-    flags: Counter[str] = Counter()
-    sources = []
+    check_paths(paths, "file or folder")
     for at, path in enumerate(paths):
-        lang = langs[at] if langs else None
-        found, flagged = _folder(path, of, lang) if path.is_dir() else _file(path, task, lang)
-        if not found:
-            raise InputError(f"{path}: holds no record")
-        if labelled and flagged["unlabelled"]:
-            raise InputError(
-                f"{path}: {flagged['unlabelled']:,} of {len(found):,} records have no label. XTREME takes them out of "
-                "its test files: give the file as the task's authors publish it"
-            )
-        records += found
-        flags += flagged
-        sources.append(Source(path, _sha256(path), len(found)))
-    flags["duplicate_id"] = len(records) - len({(record.lang, record.id) for record in records})
-    return Records(of, records, +flags, tuple(sources))
+        if path.is_dir():
+            _check_folder(path, of, langs[at] if langs else None)
 
 
-def _file(path: Path, task: str, lang: str | None) -> tuple[list[Record], Counter[str]]:
-    records, flags = TASKS[task].read(path, lang)
-    return list(records), Counter({reason: len(ids) for reason, ids in flags.items()})
+def check_paths(paths: Iterable[Path], what: str = "file") -> None:
+    """Raises `ConfigError` for the first path that is not there, `InputError` for one that must not be read."""
+    for path in paths:
+        if not path.exists():
+            raise ConfigError(f"{path}: no such {what}")
+        if not os.access(path, os.R_OK):
+            raise InputError(f"{path}: cannot be read (Permission denied)")
 
 
-def _folder(path: Path, task: Task, lang: str | None) -> tuple[list[Record], Counter[str]]:
+def identity(record: Record) -> tuple[Hashable, ...]:
+    """What no two rows of a dataset share. MLQA has every id in up to seven languages of questions on a context."""
+    asked_in = record.query_lang if isinstance(record, MrcExample) else None
+    return record.lang, asked_in, record.id
+
+
+def _check_folder(path: Path, task: Task, lang: str | None) -> None:
     index = manifest.load(path)
     expected = SCHEMA_OF[task.kind]
-    if index.schema != expected:
-        tasks = ", ".join(name for name, each in TASKS.items() if SCHEMA_OF[each.kind] == index.schema)
+    if _name(index.schema) != _name(expected):
+        tasks = ", ".join(name for name, each in TASKS.items() if _name(SCHEMA_OF[each.kind]) == _name(index.schema))
         hint = f" Records of {index.schema} are for {tasks}" if tasks else ""
         raise ConfigError(f"{path}: has schema {index.schema}, but the task reads {expected}.{hint}")
     if lang is not None and set(index.counts) != {lang}:
         raise ConfigError(f"{path}: its records are of {', '.join(sorted(index.counts))}, but its language is {lang!r}")
+
+
+def _folder(path: Path) -> Read[Record]:
     records: list[Record] = list(read_examples(path, verify=True))
-    return records, Counter(unlabelled=sum(map(_unlabelled, records)))
+    ledger = Ledger()
+    for record in records:
+        ledger.add(record.lang, labels_in(record))
+    return records, {"unlabelled": [record.id for record in records if _unlabelled(record)]}, ledger
+
+
+def _name(schema: str) -> str:
+    """Without its version: every version that the manifest's reader knows is read as the newest."""
+    return schema.partition("/")[0]
 
 
 def _unlabelled(record: Record) -> bool:
@@ -140,7 +195,8 @@ def few(records: Sequence[R], examples: int, sample: int) -> list[R]:
         raise ConfigError(f"expected --examples in 1..{len(records)}, the records that there are; found {examples}")
 
     def rank(record: R) -> tuple[bytes, str]:
-        key = json.dumps([sample, {**record.to_row(), "id": ""}], sort_keys=True)
+        row = {name: value for name, value in record.to_row().items() if name not in ("query_lang", "source_id")}
+        key = json.dumps([sample, {**row, "id": ""}], sort_keys=True)
         return hashlib.sha256(key.encode()).digest(), record.id
 
     return sorted(records, key=rank)[:examples]

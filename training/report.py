@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import tyro
 
 from schemas.output_folder import check_output, delete_temporary_files, locked
+from schemas.paths import shown_text
 from training import plots, whole
 from training.errors import ConfigError
 from training.metrics.reports import TITLES
@@ -82,7 +83,7 @@ def run(config: ReportConfig) -> str:
     if config.output:
         path = Path(config.output) / REPORT
         with locked(path.parent):
-            whole.text(path, page(sections_of(groups, tables), notes))
+            whole.text(path, page(sections_of(groups, tables), [shown_text(note) for note in notes]))
             delete_temporary_files(path.parent)  # of a process that was killed here
         print(f"Wrote {path}", file=sys.stderr)
     if config.format == "json":

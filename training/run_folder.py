@@ -15,16 +15,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from schemas import manifest, output_folder
+from schemas.paths import shown_path
+from schemas.provenance import commit as commit
 from training import outputs, whole
 from training.errors import ConfigError
-from training.recipes import ClismObjective, PretrainConfig
+from training.recipes import ClismObjective, PretrainConfig, WaeObjective
 
 FORMAT_VERSION = 1
 FILE_NAME = "run.json"
@@ -56,11 +57,32 @@ def check_config(config: PretrainConfig) -> str:
             f"{recipe.warmup_steps} warm-up steps do not fit into {recipe.steps} steps. Lower --warmup-steps"
         )
     check_numbers(config, {"checkpoint_every": 1, "keep_checkpoints": 1})
+    check_lengths(recipe.objective)
     if isinstance(recipe.objective, ClismObjective) and not any(
         (recipe.objective.clism_weight, recipe.objective.cacr_weight, recipe.objective.mlm_weight)
     ):
         raise ConfigError("all weights of the losses are 0: there is nothing to learn")
     return expected
+
+
+def check_lengths(objective: ClismObjective | WaeObjective) -> None:
+    """Raises `ConfigError` if the texts of an example do not fit into the objective's `max_tokens`."""
+    if isinstance(objective, ClismObjective):
+        least = {"max_tokens": 16, "max_source_tokens": 1, "max_target_tokens": 1}
+    else:
+        least = {"max_tokens": 16, "max_query_tokens": 1, "max_context_tokens": 0}
+    check_numbers(objective, least)
+    for name in least:
+        if getattr(objective, name) > objective.max_tokens:
+            raise ConfigError(
+                f"--{name.replace('_', '-')}: expected at most the {objective.max_tokens} tokens of --max-tokens, the "
+                f"limit of a whole sequence, found {getattr(objective, name)}. Lower it or raise --max-tokens"
+            )
+    if isinstance(objective, WaeObjective) and objective.max_tokens < objective.max_query_tokens + 16:
+        raise ConfigError(
+            f"queries of {objective.max_query_tokens} tokens leave no room for a context in {objective.max_tokens}. "
+            "Lower --max-query-tokens or raise --max-tokens"
+        )
 
 
 def check_output(folder: str, inputs: Mapping[str, Iterable[str | Path]]) -> None:
@@ -106,6 +128,9 @@ def begin(folder: Path, now: Mapping[str, Any], replaceable: bool = False) -> li
     path, now = folder / FILE_NAME, json.loads(json.dumps(now))
     kept = outputs.OF_TWO_STAGES if now.get("baseline") else ()
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    recipe = (before or {}).get("recipe") or {}
+    if before is not None and "model" in recipe and _one_path(recipe["model"], now["recipe"]["model"]):
+        before["recipe"] = {**recipe, "model": now["recipe"]["model"]}
     changed = _changed(folder, before, now, kept)
     deciding = [f"{name}: {what}" for name, what in changed if name.partition(".")[0] in DECIDING]
     if deciding and not replaceable and _has_own_progress(folder, kept):
@@ -124,7 +149,7 @@ def refuse_another_recipe(folder: Path, recipe: Mapping[str, Any]) -> None:
     if not (outputs.is_run(folder) and outputs.has_progress(folder)):
         return
     before = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))["recipe"]
-    found = differences(before, json.loads(json.dumps(recipe)), "recipe")
+    found = output_folder.differences(before, json.loads(json.dumps(recipe)), "recipe")
     if deciding := [f"{name}: {what}" for name, what in found if name not in ("recipe.steps", "recipe.precision")]:
         raise _another(folder, deciding)
 
@@ -139,7 +164,7 @@ def _another(folder: Path, deciding: Iterable[str]) -> ConfigError:
 
 def _changed(folder: Path, before: Any, now: Any, kept: Iterable[str]) -> list[tuple[str, str]]:
     if before is not None:
-        return list(differences(before, now))
+        return list(output_folder.differences(before, now))
     if not kept and outputs.is_run(folder / "baseline"):
         return [("recipe", "the first stage of a two-stage run stands there, and this run has one stage")]
     return []
@@ -153,28 +178,19 @@ def _has_own_progress(folder: Path, kept: Iterable[str]) -> bool:
     return outputs.has_progress(folder) or outputs.has_progress(baseline)
 
 
-def differences(before: Any, now: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Name and difference of every plain value that differs."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for key in {**before, **now}:
-            yield from differences(before.get(key), now.get(key), f"{name}.{key}".lstrip("."))
-    elif before != now:
-        yield name, f"{before} when the run was begun, {now} now"
+def _one_path(before: str, now: str) -> bool:
+    """Whether both may be one model, whose weights are compared besides: named from another folder, or written by an
+    older release, which wrote whole paths, one ends like the other."""
+    parts = [Path(shown_path(each)).parts for each in (before, now)]
+    shared = min(map(len, parts))
+    return shared > 0 and parts[0][-shared:] == parts[1][-shared:]
+
+
+def shown_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe as files hold it: the path of its model says nothing of the machine."""
+    return {**recipe, "model": shown_path(recipe["model"])} if "model" in recipe else dict(recipe)
 
 
 def fingerprint_of_dataset(folder: str) -> str:
     """SHA-256 of its manifest, which names the checksum of every shard."""
     return hashlib.sha256((Path(folder) / manifest.FILE_NAME).read_bytes()).hexdigest()
-
-
-def commit() -> str | None:
-    """Of the checkout that this code runs from, if it runs from one and git is there."""
-    here = Path(__file__).resolve().parent
-    git = ["git", "-C", str(here)]
-    try:
-        top = subprocess.run([*git, "rev-parse", "--show-toplevel"], capture_output=True, text=True, check=True)
-        if Path(top.stdout.strip()) != here.parent:
-            return None
-        return subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None

@@ -10,18 +10,19 @@ from typing import Literal
 
 import numpy as np
 
+from schemas.counts import RecordCounts
 from schemas.mrc import MrcExample
 from training.errors import ConfigError, InputError
 from training.metrics import aggregates, bootstrap, counting, mlqa, squad
 from training.metrics.counting import Counted
 from training.metrics.reports import FORMATS, Figure, Report, Row
 from training.metrics.signatures import checksum, signature
-from training.records import check_langs, task_of
+from training.records import check_langs, check_paths, task_of
 from training.tasks import squad_json
 from training.tasks.catalog import TASKS, Task
 from training.tasks.columns import read_tags
-from training.tasks.files import known, lang_in
-from training.tasks.tags import TAG, Entity
+from training.tasks.files import known, lang_in, refuse_unlabelled
+from training.tasks.tags import TAG, Entity, entities
 from training.tasks.tsv import read_labels
 
 
@@ -73,6 +74,7 @@ def report_of(config: ScoreConfig, unresolved: Sequence[Sequence[Iterable[Entity
     resolved, where it says so; official files cannot hold them. Raises `ConfigError` for what cannot work, and
     `InputError` naming the file and line at fault."""
     task = checked(config)
+    check_paths([*config.gold, *config.predictions])
     rows: list[Row] = []
     for index, (gold, predictions) in enumerate(zip(config.gold, config.predictions, strict=True)):
         given = config.langs[index] if config.langs else None
@@ -114,18 +116,19 @@ def _questions(config: ScoreConfig, gold: Path, path: Path, lang: str | None) ->
     predictions = squad_json.load(path)
     if not isinstance(predictions, dict) or not all(isinstance(each, str) for each in predictions.values()):
         raise InputError(f"{path}: expected a JSON object with a text for each question's id, as official scorers do")
-    examples, flags = TASKS[config.task].read(gold, lang)
+    examples, flags, ledger = TASKS[config.task].read(gold, lang)
+    refuse_unlabelled(gold, len(flags.get("unlabelled", ())), len(examples))
     if unanswered := [example.id for example in examples if not example.answer_texts]:
         raise InputError(
-            f"{gold}: {len(unanswered)} questions have no answer, such as {unanswered[0]}. XTREME blanks the answers "
-            "of its test files: give its label file, or the file as its authors publish it"
+            f"{gold}: {len(unanswered):,} questions are unanswerable, such as {unanswered[0]}, but the scorer of SQuAD "
+            "1.1 compares with answers. Take them out of the file"
         )
     notes = {
         "unknown_ids": len(predictions.keys() - {example.id for example in examples}),
         "duplicate_ids": len(flags.get("duplicate_id", ())),
     }
     found = count_questions(examples, predictions, config.task, config.mlqa_arabic)
-    return {each: counted._replace(notes={**counted.notes, **notes}) for each, counted in found.items()}
+    return _noted(found, notes, ledger.counts(examples))
 
 
 def _sentences(
@@ -135,12 +138,16 @@ def _sentences(
     lang: str | None,
     unresolved: Sequence[Iterable[Entity]] | None = None,
 ) -> dict[str, Counted]:
-    examples, flags = TASKS[config.task].read(gold, lang)
-    golds = [example.tags for example in examples]
-    if "unlabelled" in flags:  # one column: XTREME's label file, or its test file, which has no labels
-        golds = [example.words for example in examples]
-        if not all(TAG.fullmatch(tag) for tags in golds for tag in tags):
-            raise InputError(f"{gold}: no tags. XTREME takes them out of its test files: give its label file")
+    labels = TASKS[config.task].labels
+    examples, flags, ledger = TASKS[config.task].read(gold, lang)
+    golds: list[Sequence[str]] = [example.tags for example in examples]
+    account = ledger.counts(examples)
+    if unlabelled := flags.get("unlabelled"):  # one column: XTREME's label file, or its test file, which has no labels
+        if not all(TAG.fullmatch(word) for example in examples for word in example.words):
+            refuse_unlabelled(gold, len(unlabelled), len(examples))
+        golds = [tags for _, tags in read_tags(gold, labels)]
+        found = sum(len(entities(tags)) for tags in golds)
+        account = {examples[0].lang: RecordCounts(len(golds), len(golds), {}, found, found)}
     predictions = read_tags(path)
     if len(predictions) != len(golds):
         raise InputError(f"{path}: expected {len(golds)} sentences, as {gold} has; found {len(predictions)}")
@@ -151,7 +158,9 @@ def _sentences(
                 f"found {len(guess)}"
             )
     langs = [example.lang for example in examples]
-    return count_sentences(langs, golds, [tags for _, tags in predictions], unresolved)
+    strange = sum(each.type not in labels for _, tags in predictions for each in entities(tags))
+    counted = count_sentences(langs, golds, [tags for _, tags in predictions], unresolved)
+    return _noted(counted, {"unknown_labels": strange}, account)
 
 
 def _pairs(config: ScoreConfig, gold: Path, path: Path, lang: str | None) -> dict[str, Counted]:
@@ -160,15 +169,25 @@ def _pairs(config: ScoreConfig, gold: Path, path: Path, lang: str | None) -> dic
     if all("\t" not in label for _, label in lines):  # XTREME's label file
         lang = known(lang, lang_in(gold, r"(?:dev|test)-(?P<lang>\w\w)\.tsv"), gold)
         langs, golds = [lang] * len(lines), [_label(task, gold, *line) for line in lines]
+        account = {lang: RecordCounts(len(golds), len(golds), {}, len(golds), len(golds))}
     else:
-        examples, flags = task.read(gold, lang)
-        if "unlabelled" in flags:
-            raise InputError(f"{gold}: no labels. XTREME takes them out of its test files: give its label file")
+        examples, flags, ledger = task.read(gold, lang)
+        refuse_unlabelled(gold, len(flags.get("unlabelled", ())), len(examples))
+        account = ledger.counts(examples)
         langs, golds = [example.lang for example in examples], [example.label for example in examples]
     predictions = [_label(task, path, *line) for line in read_labels(path)]
     if len(predictions) != len(golds):
         raise InputError(f"{path}: expected {len(golds)} labels, as {gold} has; found {len(predictions)}")
-    return count_pairs(langs, golds, predictions)
+    return _noted(count_pairs(langs, golds, predictions), {}, account)
+
+
+def _noted(
+    found: Mapping[str, Counted], notes: Mapping[str, int], gold: Mapping[str, RecordCounts]
+) -> dict[str, Counted]:
+    """What is counted in each language with what there is to note of the whole file, and the gold file's account."""
+    return {
+        lang: counted._replace(notes={**counted.notes, **notes}, gold=gold[lang]) for lang, counted in found.items()
+    }
 
 
 def _label(task: Task, path: Path, line: int, label: str) -> str:
@@ -248,7 +267,8 @@ def _row(config: ScoreConfig, name: str, lang: str, counted: Counted, gold: Path
         for figure, (value, statistic) in counted.figures.items()
     }
     signed = _signature(config, name, [gold], [predictions], examples=count)
-    return Row(name, lang, count, figures, {note: n for note, n in counted.notes.items() if n}, signed)
+    notes = {note: n for note, n in counted.notes.items() if n}
+    return Row(name, lang, count, figures, notes, signed, counted.gold)
 
 
 def _figure(config: ScoreConfig, value: float, resampled_R: np.ndarray) -> Figure:

@@ -66,7 +66,7 @@ def folder(path: Path, files_of: FilesOf) -> Iterator[Path]:
     Raises `ConfigError` if `path` holds files that are not of this kind.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    recover(path)
+    recover(path, files_of)
     check_output(path, files_of)
     new = begin_replacement(path, files_of)
     delete_files(new, [name for name in files_in(new) if name != NEW])  # of a process that was killed here

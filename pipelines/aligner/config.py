@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 from pipelines.steps.records import ConfigError
 
@@ -40,14 +42,74 @@ class AlignerConfig:
     """Weight of the counts of an older model, where training starts from one: 1 as if its corpus were read again."""
 
     def __post_init__(self) -> None:
-        for name in ("min_score", "empty_probability", "identical"):
-            if not 0.0 <= getattr(self, name) < 1.0:
-                raise ConfigError(f"--aligner.{name.replace('_', '-')} {getattr(self, name)}: expected 0 to below 1.")
-        for name in ("training_pairs", "max_words", "initial_passes", "hmm_passes"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"--aligner.{name.replace('_', '-')} {getattr(self, name)}: expected at least 1.")
-        for name in ("backoff", "jump_smoothing", "fertility_smoothing"):
-            if not getattr(self, name) > 0.0:
-                raise ConfigError(f"--aligner.{name.replace('_', '-')} {getattr(self, name)}: expected more than 0.")
-        if not 0.0 < self.prior_weight <= 1000.0:
-            raise ConfigError(f"--aligner.prior-weight {self.prior_weight}: expected more than 0, at most 1000.")
+        for name in _EXPECTED:
+            if problem := problem_of(name, getattr(self, name)):
+                raise ConfigError(f"--aligner.{name.replace('_', '-')} {problem}.")
+
+    @staticmethod
+    def from_json(value: object) -> AlignerConfig:
+        """What `asdict` made of one. `ValueError` naming the first field that is missing, unknown or cannot be."""
+        if not isinstance(value, dict):
+            raise ValueError(f"config is {_shown(value)}: expected an object")
+        names = [each.name for each in fields(AlignerConfig)]
+        if missing := [name for name in names if name not in value]:
+            raise ValueError(f"config has no {missing[0]}")
+        if unknown := [name for name in value if name not in names]:
+            raise ValueError(f"config has an unknown field, {_shown(unknown[0])}")
+        for name in names:
+            if problem := problem_of(name, value[name]):
+                raise ValueError(f"config.{name} is {problem}")
+        return AlignerConfig(**value)
+
+
+class _Expected(NamedTuple):
+    type_: type[int] | type[float]
+    least: float
+    most: float  # NaN and infinity lie beyond
+    words: str
+
+    def holds(self, value: object) -> bool:
+        if isinstance(value, bool) or not isinstance(value, (int, self.type_)):
+            return False
+        return self.least <= value <= self.most
+
+
+def _whole(most: int) -> _Expected:
+    return _Expected(int, 1, most, f"a whole number from 1 to {most:,}")
+
+
+_SHARE = _Expected(float, 0.0, math.nextafter(1.0, 0.0), "a number from 0 to below 1")
+_WEIGHT = _Expected(float, math.ulp(0.0), 1e9, "a number above 0, at most 1,000,000,000")
+
+_EXPECTED = {
+    "training_pairs": _whole(2**31 - 1),
+    "min_score": _SHARE,
+    "max_words": _whole(10_000),  # a pair of two such sentences takes some gigabytes
+    "initial_passes": _whole(1000),
+    "hmm_passes": _whole(1000),
+    "diagonal_tension": _Expected(float, 0.0, 1000.0, "a number from 0 to 1,000"),
+    "empty_probability": _SHARE,
+    "backoff": _WEIGHT,
+    "identical": _SHARE,
+    "jump_smoothing": _Expected(float, 1e-9, 1e9, "a number from 0.000000001 to 1,000,000,000"),
+    "fertility_smoothing": _WEIGHT,
+    "prior_weight": _Expected(float, math.ulp(0.0), 1000.0, "a number above 0, at most 1,000"),
+}
+
+
+def problem_of(name: str, value: object) -> str | None:
+    """What a field's value is and should have been, in words; None where nothing is wrong with it."""
+    if name == "model":
+        return None if isinstance(value, str) else f"{_shown(value)}: expected a path"
+    expected = _EXPECTED[name]
+    return None if expected.holds(value) else f"{_shown(value)}: expected {expected.words}"
+
+
+def _shown(value: object) -> str:
+    """In at most 60 characters: it may come from a damaged file, and a whole number may have too many digits to write.
+
+    >>> _shown(float("nan")), _shown("x" * 100)
+    ('nan', "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…")
+    """
+    text = "a huge number" if isinstance(value, int) and value.bit_length() > 256 else repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -18,6 +17,7 @@ from pipelines.aligner import _native, model_file
 from pipelines.aligner.config import AlignerConfig
 from pipelines.aligner.text import TrainingText
 from pipelines.aligner.words import Encoder, Vocabulary
+from pipelines.steps.files import replacing
 from pipelines.steps.records import InputError, Link
 
 Words = Sequence[str]
@@ -94,7 +94,7 @@ class Tables:
         used_N = arrays["word_targets"] != _native.EMPTY
         keys_K = (source_N[used_N] << 32) + arrays["word_targets"][used_N].astype(np.int64)
         order_K = np.argsort(keys_K)
-        counts_K = np.rint(arrays["word_counts"][used_N] * _native.ONE).astype(np.int64)
+        counts_K = np.rint(np.minimum(arrays["word_counts"][used_N] * _native.ONE, 2.0**62)).astype(np.int64)
         return Parameters(
             self.vocabulary,
             arrays["source_word_frequency"][:-1].astype(np.int64),
@@ -179,34 +179,36 @@ class AlignmentModel:
         A file that stands under the path is replaced, not written over: a process may be aligning with it.
         """
         if isinstance(file, str):
-            partial = f"{file}.partial"
-            with open(partial, "wb") as stream:
+            with replacing(file) as stream:
                 self.save(stream)
-            os.replace(partial, file)
         else:
             model_file.write(file, self._content())
 
     @classmethod
-    def load(cls, file: str | BinaryIO) -> AlignmentModel:
+    def load(cls, file: str | BinaryIO, *, copy: bool | None = None) -> AlignmentModel:
         """What `save` wrote, from a path, also of a remote file system, or a binary file object. `InputError` if that
         is not what the file holds.
 
-        A local file is mapped into memory, which all processes that load it share. Whoever renews it meanwhile must
-        replace it, as `save` does, not write into it.
+        A local file is mapped into memory, which all processes that load it share, unless `copy`. Whoever renews a
+        mapped file must replace it, as `save` and `mv` do, not write into it, as `cp` does: that kills who uses it.
+        Therefore None copies a file that another user owns or may write.
         """
         if isinstance(file, str):
-            where, data = file, model_file.read(file)
+            where, data = file, model_file.read(file, copy)
         else:
             where, data = str(getattr(file, "name", "the aligner's model")), file.read()
         arrays, about = model_file.decode(data, where, _VOCABULARY_TYPES | _TABLE_TYPES)
         try:
+            if about.keys() != {"config", "text"}:
+                raise ValueError("expected its header to have arrays, config and text")
+            config = AlignerConfig.from_json(about["config"])
+            text = TrainingText.from_json(about["text"]) if about["text"] is not None else None
             vocabulary = Vocabulary.of_arrays(*(arrays[name] for name in _VOCABULARY_TYPES))
             tables = Tables(vocabulary, {name: arrays[name] for name in _TABLE_TYPES})
             _ = tables.native  # kept
-            text = TrainingText.from_json(about["text"]) if about["text"] else None
-            return cls(tables, AlignerConfig(**about["config"]), text)
-        except (ValueError, TypeError, KeyError) as error:
+        except ValueError as error:
             raise InputError(f"{where}: the aligner's model contradicts itself: {error}. Train it again.") from None
+        return cls(tables, config, text)
 
     @property
     def parameters(self) -> Parameters:

@@ -12,7 +12,10 @@ import hashlib
 import json
 import math
 import mmap
+import os
+import stat
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -26,6 +29,7 @@ _NAME, _VERSION = "polyspan-aligner", 2
 _START = f"{_NAME}/{_VERSION}\n".encode()
 _ALIGNMENT = 64
 _DIGEST_BYTES = 16
+_MAX_HEADER_BYTES = 1 << 20
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -64,50 +68,80 @@ def _parts(content: Content) -> Iterator[bytes | memoryview]:
         place += -place % _ALIGNMENT + array.nbytes
 
 
-def read(path: str) -> bytes | mmap.mmap:
-    """A file's bytes: those of a plain local file are mapped, so that all processes that read it share the memory."""
+def read(path: str, copy: bool | None = None) -> bytes | mmap.mmap:
+    """A file's bytes, mapped, so that all processes that read it share the memory, or copied.
+
+    A process dies that looks into a mapped file after somebody has cut it short, and errs after somebody has written
+    into it. So None maps only a plain local file that belongs to this user and that nobody else may write.
+    """
     try:
         with open_raw(path) if is_remote(path) else open(path, "rb") as file:
-            try:
-                return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-            except (OSError, ValueError, AttributeError):  # remote, a pipe, empty
-                return file.read()
-    except OSError as error:
-        raise InputError(f"{path}: the aligner's model cannot be read: {error.strerror or error}.") from None
+            if not is_remote(path) and not copy and (copy is False or _is_ours(file.fileno())):
+                with suppress(OSError, ValueError):  # a pipe, empty
+                    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            start = file.read(_ALIGNMENT)
+            return start + file.read() if start.startswith(_NAME.encode()) else start  # what may never end is no model
+    except (OSError, MemoryError) as error:
+        why = "too large for this machine's memory" if isinstance(error, MemoryError) else error.strerror or error
+        raise InputError(f"{path}: the aligner's model cannot be read: {why}.") from None
+
+
+def _is_ours(file: int) -> bool:
+    """Whether nobody but this user may write into an open plain file."""
+    about = os.fstat(file)
+    ours = not hasattr(os, "geteuid") or about.st_uid == os.geteuid()
+    return ours and stat.S_ISREG(about.st_mode) and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def decode(data: bytes | mmap.mmap, where: str, expected_types: Mapping[str, str]) -> Content:
     """The content; its arrays are `data` itself. `InputError` for another file, another version, or an altered one."""
-    first = data[:64].partition(b"\n")[0]
+    first = data[:_ALIGNMENT].partition(b"\n")[0]
     name, _, version = first.decode("utf-8", "replace").partition("/")
     if name != _NAME:
         raise InputError(f"{where}: expected a word aligner's model, found a file that starts with {first[:20]!r}.")
     if version != str(_VERSION):
+        shown = version if version.isdecimal() else repr(version)
         newer = version.isdecimal() and int(version) > _VERSION
         raise InputError(
-            f"{where}: expected a word aligner's model of version {_VERSION}, found version {version}. "
+            f"{where}: expected a word aligner's model of version {_VERSION}, found version {shown}. "
             + ("Install a newer Polyspan, or train it again." if newer else "Train it again.")
         )
     header_start = len(_START) + 2 * _DIGEST_BYTES + 1
-    header_end = data.find(b"\n", header_start) + 1
+    header_end = data.find(b"\n", header_start, header_start + _MAX_HEADER_BYTES) + 1
     found = hashlib.blake2b(memoryview(data)[header_start:], digest_size=_DIGEST_BYTES).hexdigest()
     if not header_end or data[len(_START) : header_start] != found.encode() + b"\n":
         raise InputError(f"{where}: the aligner's model is truncated or altered. Copy it afresh, or train it again.")
     try:
         about = json.loads(data[header_start:header_end])
-        described = about.pop("arrays")
-        if {name: type_ for name, (type_, _) in described.items()} != expected_types:
-            raise ValueError
-        arrays, place = {}, header_end
-        for name, (type_, shape) in described.items():
-            place += -place % _ALIGNMENT
-            count = math.prod(shape)
-            if min(shape) < 0:
-                raise ValueError
-            arrays[name] = np.frombuffer(data, np.dtype(type_), count, place).reshape(shape)
-            place += arrays[name].nbytes
-        if place != len(data):
-            raise ValueError
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise InputError(f"{where}: this aligner's model does not hold what it should. Train it again.") from None
-    return Content(arrays, about)
+        if not isinstance(about, dict):
+            raise ValueError("its header is no object")
+        return Content(_arrays(data, header_end, about.pop("arrays", None), expected_types), about)
+    except (ValueError, RecursionError) as error:  # no JSON, no UTF-8, a whole number of a million digits …
+        why = "its header is nested too deep" if isinstance(error, RecursionError) else error
+        raise InputError(
+            f"{where}: this aligner's model does not hold what it should: {why}. Train it again."
+        ) from None
+
+
+def _arrays(data: bytes | mmap.mmap, place: int, described: object, expected_types: Mapping[str, str]) -> Arrays:
+    """The arrays that the header describes, which stand from `place` on. `ValueError` if those are others."""
+    if not isinstance(described, dict) or described.keys() != expected_types.keys():
+        raise ValueError(f"expected the arrays {', '.join(expected_types)}")
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, about in described.items():
+        shape = about[1] if isinstance(about, list) and len(about) == 2 and about[0] == expected_types[name] else None
+        if not isinstance(shape, list) or not 1 <= len(shape) <= 3 or not all(map(_is_size, shape)):
+            raise ValueError(f"arrays.{name}: expected numbers of type {expected_types[name]} and how many")
+        place += -place % _ALIGNMENT
+        dtype, count = np.dtype(expected_types[name]), math.prod(shape)
+        if place + count * dtype.itemsize > len(data):
+            raise ValueError(f"arrays.{name} does not end where the file does")
+        arrays[name] = np.frombuffer(data, dtype, count, place).reshape(shape)
+        place += arrays[name].nbytes
+    if place != len(data):
+        raise ValueError("it goes on behind its arrays")
+    return arrays
+
+
+def _is_size(value: object) -> bool:
+    return type(value) is int and 0 <= value < 1 << 48

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 
 from pipelines.aligner.model import AlignmentModel, Ints
 from pipelines.aligner.words import Vocabulary
+from pipelines.steps.records import InputError
+
+_MOST = 2.0**50  # so that training's sums, in whole numbers of 64 bits, hold the prior's too
 
 
 class Counts(NamedTuple):
@@ -68,8 +71,10 @@ def prior_of(model: AlignmentModel | None, vocabulary: Vocabulary, weight: float
 
     older_frequencies = np.stack([older.source_frequency_W, older.target_frequency_W])
     frequencies = np.zeros((2, W), np.int64)
-    frequencies[:, number_of_older] = np.rint(older_frequencies * weight)
-    weighted_K = np.rint(older.counts_K * weight).astype(np.int64)
+    frequencies[:, number_of_older] = np.rint(np.minimum(older_frequencies * weight, 2 * _MOST))
+    weighted_K = np.rint(np.minimum(older.counts_K * weight, 2 * _MOST)).astype(np.int64)
+    if max(frequencies.sum(dtype=np.float64), weighted_K.sum(dtype=np.float64), older.jump_weights.max()) > _MOST:
+        raise InputError("The older model's counts are too large to add to. Name another as prior, or train it again.")
     kept = weighted_K > 0
     source_K, target_K = (number_of_older[part[kept]] for part in (older.keys_K >> 32, older.keys_K & 0xFFFFFFFF))
     links = Counts((source_K << 32) + target_K, weighted_K[kept])

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.steps.records import ConfigError, LanguagePair
+from pipelines.steps.records import ConfigError, LanguagePair, is_language_code
 from pipelines.steps.tokenize import tokenizer_version
+from schemas.languages import LANGUAGES
 
 logger = logging.getLogger(__name__)
 
@@ -44,10 +45,26 @@ class TrainingText:
         return {"source": self.pair.source, "target": self.pair.target, "words": list(map(dict, self.words))}
 
     @staticmethod
-    def from_json(value: Mapping[str, Any]) -> TrainingText:
-        """`KeyError`, `TypeError` or `ValueError` if that is not what `to_json` made."""
-        source, target = map(dict, value["words"])
-        return TrainingText(LanguagePair(str(value["source"]), str(value["target"])), (source, target))
+    def from_json(value: object) -> TrainingText:
+        """`ValueError` naming the field if that is not what `to_json` made."""
+        if not isinstance(value, dict) or value.keys() != {"source", "target", "words"}:
+            raise ValueError("text: expected source, target and words")
+        words = value["words"]
+        if not isinstance(words, list) or len(words) != 2:
+            raise ValueError("text.words: expected what found the words of either side")
+        for side, found in zip(("source", "target"), words, strict=True):
+            if not isinstance(found, dict) or "tokenizer" not in found or not all(map(_is_name, found.values())):
+                raise ValueError(f"text.words: expected a tokenizer and its versions for the {side} side")
+            lang = value[side]
+            if not isinstance(lang, str) or not is_language_code(lang):
+                raise ValueError(f"text.{side}: expected the code of a language")
+            if found != WHITE_SPACE and lang not in LANGUAGES:
+                raise ValueError(f"text.{side} is {lang!r}: expected one of {' '.join(LANGUAGES)}")
+        return TrainingText(LanguagePair(value["source"], value["target"]), (words[0], words[1]))
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable() and len(value) <= 200
 
 
 def check_text(text: TrainingText, trained: TrainingText, model: str) -> None:
@@ -59,7 +76,7 @@ def check_text(text: TrainingText, trained: TrainingText, model: str) -> None:
     if text.pair != trained.pair:
         raise ConfigError(
             f"--pair {text.pair}: {model} was trained on {trained.pair}. Name another model, or train one with: "
-            f"polyspan-data align train --pair {text.pair} …"
+            f"polyspan-data align train --pair {text.pair}{' --tokenized' * text.tokenized} …"
         )
     for lang, now, then in zip(text.pair, text.words, trained.words, strict=True):
         if now != then:

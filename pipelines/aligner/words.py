@@ -64,6 +64,13 @@ class Vocabulary:
         """The vocabulary that has these arrays. `ValueError` if they do not fit together."""
         made = cls.__new__(cls)
         made._hold(text, offsets, stem_of_word)
+        try:
+            text.tobytes().decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError:
+            raise ValueError("expected words in UTF-8") from None
+        starts = offsets[:-1][offsets[:-1] < len(text)]
+        if (text[starts] & 0xC0 == 0x80).any():
+            raise ValueError("expected words of whole characters")
         return made
 
     def _hold(self, *arrays: NDArray[Any]) -> None:

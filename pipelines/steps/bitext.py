@@ -32,12 +32,13 @@ from pipelines.steps.files import BadText, FileDigest, read_chunks, read_lines, 
 from pipelines.steps.paths import distinct_names, identity, match_paths
 from pipelines.steps.records import ConfigError, InputError, LanguagePair, SentencePair, record_id
 from pipelines.steps.tmx import Unit, check_start, read_units
+from schemas.paths import shown_path
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 
 FORMS = "text.en,text.vi | corpus.tmx | corpus.tsv | corpus.tsv@english,vietnamese | corpus.tsv@1,2"
 COMPRESSIONS = ".gz .bz2 .xz .zst"
 
-_PREFIX = re.compile(r"([A-Za-z]{2,3}(?:-[A-Za-z0-9]+)+)=(.*)")
+_PREFIX = re.compile(r"([A-Za-z]{2,3}(?:_[A-Za-z0-9]+)*(?:-[A-Za-z0-9_]+)+)=(.*)")
 _PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 _TSV = re.compile(r"([^,]+\.tsv(?:\.gz|\.bz2|\.xz|\.zst)?)(?:@([^,]*),([^,]*))?", re.IGNORECASE)
 _TMX = re.compile(r"[^,]+\.tmx(?:\.gz|\.bz2|\.xz|\.zst)?", re.IGNORECASE)
@@ -179,6 +180,17 @@ def expand_bitext(specs: Sequence[str], pairs: Sequence[LanguagePair]) -> list[B
     for file in files:
         _check_start(file)
     return [named for pair in dict.fromkeys(pairs) for named in _named([file for file in files if file.pair == pair])]
+
+
+def shown_spec(spec: str) -> str:
+    """How a `--bitext` is written to a manifest: `schemas.paths.shown_path` of each of its paths."""
+    prefix = _PREFIX.fullmatch(spec)
+    text = prefix[2] if prefix else spec
+    if tsv := _TSV.fullmatch(text):
+        shown = shown_path(tsv[1]) + text[len(tsv[1]) :]
+    else:
+        shown = ",".join(map(shown_path, text.split(",")))
+    return f"{prefix[1]}={shown}" if prefix else shown
 
 
 def _expand(spec: str, pairs: Sequence[LanguagePair]) -> list[BitextFile]:

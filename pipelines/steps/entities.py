@@ -34,7 +34,7 @@ _loading = threading.Lock()
 
 @dataclass(frozen=True)
 class TaggerConfig:
-    """Which model finds the mentions (CLISM, 3.1: the paper uses spaCy's English NER)."""
+    """Which model finds the mentions (CLISM, 3.1, which names tools such as spaCy's and no model)."""
 
     model: str = BUILTIN
     """"builtin" (English only), or any spaCy pipeline by package name or folder path."""

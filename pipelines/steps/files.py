@@ -7,19 +7,23 @@ scheme (`gs://…`, `s3://…`, `hdfs://…`) is opened by Beam's file systems, 
 from __future__ import annotations
 
 import bz2
+import errno
 import hashlib
 import lzma
 import os
+import uuid
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from itertools import chain
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, BinaryIO, NamedTuple, cast
 
 import zstandard
 
 from pipelines.steps.paths import is_remote
 from pipelines.steps.records import InputError
+from schemas.errors import OutputError
+from schemas.interrupts import cleaned_up
 from schemas.rejects import MAX_EXCERPT_CHARS
 
 CHUNK_BYTES = 1 << 18
@@ -36,6 +40,7 @@ _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
 }
 _COMMANDS = {".gz": "gzip -dc", ".bz2": "bzip2 -dc", ".xz": "xz -dc", ".zst": "zstd -dc"}
 _MAGIC = {b"\x1f\x8b\x08": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
+_CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _BZIP2_BLOCK = b"1AY&SY"  # follows `BZh` and a digit; `BZh` alone could begin a sentence
 
 # Longest first: the mark of UTF-32-LE begins with that of UTF-16-LE.
@@ -145,6 +150,41 @@ def open_raw(path: str) -> IO[bytes]:
         return cast("IO[bytes]", FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED))
     except OSError as error:
         raise InputError(f"{path}: cannot be opened: {error.strerror or error}") from error
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[BinaryIO]:
+    """Writes a local file that appears under its name when it is complete; what stood there is replaced, and stays
+    where the body fails.
+
+    It is written under a name that no other file has, beside it. What is no plain file, such as a pipe or /dev/null,
+    is written to. Raises `OutputError` where that cannot be.
+    """
+    path = os.path.realpath(path)  # a link stays, and leads to the new file
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as stream:
+            yield stream
+        return
+    folder, name = os.path.split(path)
+    partial = os.path.join(folder, f".{name[:40]}.{uuid.uuid4().hex}.partial")
+
+    def delete() -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(partial)
+
+    try:
+        with cleaned_up(delete):
+            try:
+                with open(partial, "xb") as stream:
+                    yield stream
+                os.replace(partial, path)
+            except BaseException:
+                delete()
+                raise
+    except OSError as error:
+        if error.errno not in _CANNOT_WRITE and error.filename != partial:
+            raise
+        raise OutputError(f"{path}: cannot be written: {error.strerror}. Nothing is kept of it.") from None
 
 
 def file_digest(path: str) -> FileDigest:

@@ -1,4 +1,4 @@
-"""Sentence pairs that are refused before any model sees them (decision 4 of the CLISM recipe; CLISM, 4.2)."""
+"""Sentence pairs that are refused before any model sees them. The paper has a limit of length alone (CLISM, 4.2)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ class FilterConfig:
     """Which sentence pairs are refused. Each field's reason for rejects is in brackets."""
 
     max_words: int = 128
-    """[too_long] Words a side; the paper cuts at 128 tokens a side (CLISM, 4.2)."""
+    """[too_long] The most words a side. The paper has 128 as the length of a sentence in training, and does not say
+    whether longer ones are cut or left out (CLISM, 4.2); the trainer cuts at 128 tokens."""
     max_length_ratio: float = 5.0
     """[length_ratio] Longer side over shorter side, in words. The paper says nothing of it: 0 switches it off."""
     drop_identical: bool = True
-    """[identical_sides] Both sides are the same text."""
+    """[identical_sides] Both sides are the same text. The paper says nothing of it."""
     drop_duplicates: bool = True
-    """[duplicate] The same pair of texts stood earlier in the input, in whatever corpus of the language pair."""
+    """[duplicate] The same pair of texts stood earlier in the input, in whatever corpus of the language pair. The paper
+    says nothing of it."""
 
 
 def text_reject(pair: SentencePair, config: FilterConfig) -> str | None:

@@ -2,20 +2,21 @@
 
 Pharaoh: a line a sentence pair, its links `0-0 1-2` (source-target, both 0-based), perhaps each with a score,
 `0-0:0.98 1-2:0.71`. A gold file writes a *sure* link `0-0` and a *possible* one `1?2`. The NAACL form, a link a line,
-is read as gold too: `SENTENCE SOURCE TARGET [S|P]`, all counted from 1, sure where nothing is said.
+is read as gold too: `SENTENCE SOURCE TARGET [S|P]`, all counted from 1, sure where nothing is said. Some Pharaoh files
+count from 1 as well: nothing says so but that no word 0 is ever linked.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from pipelines.steps.files import BadText, read_lines
 from pipelines.steps.records import InputError, Link
 
-_LINK = re.compile(r"(\d+)([-?])(\d+)(?::\d*\.?\d+(?:e-?\d+)?)?", re.ASCII | re.IGNORECASE)
-_NAACL = re.compile(r"\s*(\d+)\s+(\d+)\s+(\d+)(?:\s+([SP]))?(?:\s+\d*\.?\d+)?\s*", re.ASCII)
+_LINK = re.compile(r"(\d{1,9})([-?])(\d{1,9})(?::\d*\.?\d+(?:e-?\d+)?)?", re.ASCII | re.IGNORECASE)
+_NAACL = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?:\s+([SP]))?(?:\s+\d*\.?\d+)?\s*", re.ASCII)
 
 LinkSet = set[tuple[int, int]]
 
@@ -67,31 +68,64 @@ def agreement(found: Iterable[LinkSet], gold: Iterable[GoldLinks]) -> Agreement:
     return total
 
 
-def compare_files(gold_path: str, links_path: str) -> Agreement:
-    """Of a gold file and a Pharaoh file. `InputError` for a malformed line, or other numbers of sentences."""
-    found = list(read_links(links_path))
-    gold = read_naacl(gold_path, len(found)) if is_naacl(gold_path) else list(read_gold(gold_path))
+class Firsts(NamedTuple):
+    """The number of a sentence's first word in a file of Pharaoh links, 0 or 1."""
+
+    gold: int = 0
+    links: int = 0
+
+
+FROM_ZERO = Firsts()
+
+
+def compare_files(
+    gold_path: str, links_path: str, first: Firsts = FROM_ZERO, tell: Callable[[str], None] | None = None
+) -> Agreement:
+    """Of a gold file and a Pharaoh file. `InputError` for a malformed line, or other numbers of sentences.
+
+    `tell` is called with what a user should know: that a file looks as if it counted from 1.
+    """
+    found = list(read_links(links_path, first.links))
+    is_pharaoh = not is_naacl(gold_path)
+    gold = list(read_gold(gold_path, first.gold)) if is_pharaoh else read_naacl(gold_path, len(found))
     if len(found) != len(gold):
         raise InputError(
             f"{links_path} has {len(found)} lines and {gold_path} has {len(gold)}: expected a line for each sentence "
             "pair in both, an empty one where there is no link."
         )
+    for path, links, option, doubtful in (
+        (gold_path, [sentence.possible for sentence in gold], "--one-based", is_pharaoh and not first.gold),
+        (links_path, found, "--one-based-links", not first.links),
+    ):
+        if tell and doubtful and looks_one_based(links):
+            tell(
+                f"{path}: no link has a word 0, on either side, so the words look counted from 1; then the figures are "
+                f"wrong. Read them so with: {option}"
+            )
     return agreement(found, gold)
 
 
-def read_links(path: str) -> Iterator[LinkSet]:
-    """The links of each line of a Pharaoh file; scores are passed over."""
-    for kinds in _read_lines_of_links(path, "-", "0-0 1-2"):
+def looks_one_based(sentences: Iterable[LinkSet]) -> bool:
+    """Whether there are links, but none of a word 0 on either side."""
+    least = min((min(link) for links in sentences for link in links), default=0)
+    return least > 0
+
+
+def read_links(path: str, first: int = 0) -> Iterator[LinkSet]:
+    """The links of each line of a Pharaoh file; scores are passed over. `first` is the number of a first word there."""
+    for kinds in _read_lines_of_links(path, "-", "0-0 1-2", first):
         yield set(kinds)
 
 
-def read_gold(path: str) -> Iterator[GoldLinks]:
+def read_gold(path: str, first: int = 0) -> Iterator[GoldLinks]:
     """The links of each line of a gold file. A link that is both sure and possible is sure."""
-    for kinds in _read_lines_of_links(path, "-?", "0-0 1?2"):
+    for kinds in _read_lines_of_links(path, "-?", "0-0 1?2", first):
         yield GoldLinks({link for link, kind in kinds.items() if "-" in kind}, set(kinds))
 
 
-def _read_lines_of_links(path: str, allowed: str, example: str) -> Iterator[dict[tuple[int, int], set[str]]]:
+def _read_lines_of_links(
+    path: str, allowed: str, example: str, first: int
+) -> Iterator[dict[tuple[int, int], set[str]]]:
     """Of each line, its links, each with the marks that stand between its two numbers."""
     for number, text in _texts(path):
         links: dict[tuple[int, int], set[str]] = {}
@@ -99,7 +133,10 @@ def _read_lines_of_links(path: str, allowed: str, example: str) -> Iterator[dict
             match = _LINK.fullmatch(word)
             if not match or match[2] not in allowed:
                 raise InputError(f"{path}:{number}: expected links such as {example}, found {word[:40]!r}.")
-            links.setdefault((int(match[1]), int(match[3])), set()).add(match[2])
+            source, target = int(match[1]) - first, int(match[3]) - first
+            if min(source, target) < 0:
+                raise InputError(f"{path}:{number}: expected links counted from {first}, found {word[:40]!r}.")
+            links.setdefault((source, target), set()).add(match[2])
         yield links
 
 

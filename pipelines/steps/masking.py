@@ -21,13 +21,16 @@ class MaskingConfig:
     """
 
     strictness: Literal["consistent", "any"] = "consistent"
-    """[inconsistent] Whether a word inside the answer may be linked to a source word outside the mention."""
+    """[inconsistent] Whether a word inside the answer may be linked to a source word outside the mention. The paper is
+    silent: "any" takes every linked mention."""
     max_span_words: int = 10
-    """[mention_too_long, answer_too_long] The longest mention and the longest answer."""
+    """[mention_too_long, answer_too_long] The most words of a mention and of an answer. The paper has 10 without a
+    unit, and does not say of which spans (CLISM, B)."""
     min_score: float = 0.5
-    """[low_score] The least alignment score of a question, 0..1."""
+    """[low_score] The least alignment score of a question, 0..1. The paper is silent: 0 takes all."""
     drop_stop_words: bool = True
-    """[only_stop_words] Mentions or answers that hold nothing but stop words or punctuation."""
+    """[only_stop_words] Whether mentions and answers that hold nothing but stop words or punctuation are refused
+    (CLISM, B)."""
 
 
 class TokenizedPair(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -11,6 +12,8 @@ from schemas.languages import language
 from schemas.spans import CharSpan
 
 __all__ = ["ConfigError", "InputError"]  # part of what every step imports from here
+
+_LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}(?:_[A-Za-z0-9]{1,8})*")  # sl, eng, deu_Latn
 
 
 class LanguagePair(NamedTuple):
@@ -23,18 +26,34 @@ class LanguagePair(NamedTuple):
         return f"{self.source}-{self.target}"
 
 
-def language_pair(name: str) -> LanguagePair:
-    """What `--pair` names: two different languages that Polyspan knows, source first. `ConfigError` otherwise."""
+def language_pair(name: str, *, tokenized: bool = False) -> LanguagePair:
+    """What `--pair` names: two different languages that Polyspan knows, source first. `ConfigError` otherwise.
+
+    Where the words are found already (`tokenized`), nothing need be known of a language but its code.
+    """
     source, dash, target = name.partition("-")
     if not dash:
         raise ConfigError(f"--pair {name}: expected two languages joined by a hyphen, source first, such as en-vi.")
-    try:
-        pair = LanguagePair(language(source).code, language(target).code)
-    except ValueError as error:
-        raise ConfigError(f"--pair {name}: {error}") from None
+    if tokenized:
+        pair = LanguagePair(source, target)
+        if unlike := [code for code in pair if not is_language_code(code)]:
+            raise ConfigError(
+                f"--pair {name}: {unlike[0]!r} is no language code. Expected two codes of two or three letters joined "
+                "by a hyphen, source first, such as en-sl or eng_Latn-slv_Latn."
+            )
+    else:
+        try:
+            pair = LanguagePair(language(source).code, language(target).code)
+        except ValueError as error:
+            raise ConfigError(f"--pair {name}: {error}") from None
     if pair.source == pair.target:
         raise ConfigError(f"--pair {name}: the two languages are the same.")
     return pair
+
+
+def is_language_code(code: str) -> bool:
+    """Whether it looks like one: `sl`, `eng`, `deu_Latn`."""
+    return bool(_LANGUAGE_CODE.fullmatch(code))
 
 
 def record_id(pair: LanguagePair, corpus: str, line: int) -> str:

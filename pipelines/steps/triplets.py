@@ -30,13 +30,13 @@ class TripletConfig:
     """How queries and contexts are cut."""
 
     query_words: int = 50
-    """Words of the definition article that make the query."""
+    """Words of the definition article that make the query (mPMR, A.1)."""
     context_words: int = 200
-    """Words around an anchor that make the context; the anchor is extra."""
+    """Words around an anchor that make the context; the anchor is extra (mPMR, A.1)."""
     fill_context: bool = False
-    """At an article's edge, take the words that are missing from the other side."""
+    """At an article's edge, take the words that are missing from the other side. The paper is silent."""
     per_entity: int = 10
-    """At most so many answerable examples of an entity, and as many unanswerable ones."""
+    """At most so many answerable examples of an entity, and as many unanswerable ones (mPMR, A.1)."""
     min_mentions: int = 0
     """Entities mentioned less often are left out; 0: 10 in English, 5 in other languages (mPMR, A.1)."""
 

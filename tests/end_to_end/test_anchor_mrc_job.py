@@ -256,6 +256,22 @@ def test_arguments_that_cannot_work_end_with_code_2(dump, arguments, expected, c
     assert not (tmp_path / "out").exists()
 
 
+def test_what_is_written_says_nothing_of_the_machine(tmp_path, monkeypatch):
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    for lang in ("en", "sw"):
+        write_dump(tmp_path / "work" / f"{lang}wiki.xml", town_pages()[:12])
+    write_dump(tmp_path / "far.xml", town_pages()[12:])
+    specs = (f"en={tmp_path}/work/enwiki.xml", "sw=swwiki.xml", f"sw={tmp_path}/far.xml")
+    asked = replace(ANCHOR_MRC, dump=specs, lang=("en", "sw"), output="{lang}", any_siteinfo=True)
+    manifest = run(asked)["sw"]
+    assert manifest.config["dump"][:2] == ["en=enwiki.xml", "sw=swwiki.xml"]
+    assert [file.path for file in manifest.inputs] == ["swwiki.xml", f"{tmp_path.name}/far.xml"]
+    for lang in ("en", "sw"):
+        for path in Path(lang).rglob("*"):
+            assert path.is_dir() or str(tmp_path).encode() not in path.read_bytes()
+
+
 def test_a_dump_of_another_wiki_is_read_if_asked(dump, tmp_path):
     run(replace(config(dump, tmp_path / "out", any_siteinfo=True), lang=("vi",)))
     assert {example.lang for example in examples_of(tmp_path / "out")} == {"vi"}

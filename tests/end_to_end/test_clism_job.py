@@ -19,14 +19,15 @@ import pyarrow as pa
 import pytest
 from apache_beam.io.localfilesystem import LocalFileSystem
 
-from pipelines import cli
+from pipelines import cli, transforms
+from pipelines.aligner import train
 from pipelines.clism import run
 from pipelines.recipes import CLISM
 from pipelines.steps.records import ConfigError, InputError, LanguagePair
 from schemas import manifest as manifests
-from schemas import output_folder
 from schemas.clism import problems
 from schemas.shards import read_examples
+from schemas.verification import find_problems
 
 SAMPLE = str(package_files("pipelines") / "sample" / "sample.tsv")
 
@@ -92,6 +93,54 @@ def test_a_manifest_says_what_decided_the_bytes(dataset):
     assert not (dataset / "work").exists()
 
 
+def written(folder: Path) -> bytes:
+    """All bytes of a folder's files."""
+    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def test_what_is_written_says_nothing_of_the_machine_and_names_each_input_once(tmp_path, monkeypatch):
+    (tmp_path / "work" / "data").mkdir(parents=True)
+    (tmp_path / "far" / "models").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "work")
+    monkeypatch.setenv("HOME", str(tmp_path / "far"))
+    for lang in ("en", "vi", "ar"):
+        lines = "".join(f"{line}\n" for line in sample_lines(lang, 40))
+        Path(f"data/text.{lang}").write_text(lines, encoding="utf-8")
+    for pair in ("en-vi", "en-ar"):
+        train([(["Hanoi"], ["Hà_Nội"])] * 20, CLISM.aligner).save(f"{tmp_path}/far/models/{pair}.model")
+    plain = replace(
+        CLISM,
+        bitext=("data/text.{source},data/text.{target}",),
+        pair=("en-vi", "en-ar"),
+        aligner=replace(CLISM.aligner, model="../far/models/{pair}.model"),
+        output="plain",
+    )
+    manifest = run(plain)
+    assert [(file.corpus, file.path) for file in manifest.inputs] == [
+        ("text.en", "data/text.en"),
+        ("text.en", "data/text.vi"),
+        ("text.en", "data/text.ar"),
+    ]
+    assert manifest.config["bitext"] == ["data/text.{source},data/text.{target}"]
+    assert manifest.config["aligner"]["model"] == "models/{pair}.model"
+    full = f"en-vi={tmp_path}/work/data/text.en,{tmp_path}/work/./data/text.vi"
+    both = replace(
+        plain,
+        bitext=(full, full.replace("vi", "ar")),
+        aligner=replace(plain.aligner, model=f"{tmp_path}/far/models/{{pair}}.model"),
+        output=f"{tmp_path}/work/full",
+    )
+    again = run(both)
+    assert again.inputs == manifest.inputs
+    assert again.config | {"bitext": ()} == manifest.config | {"bitext": ()}
+    assert again.config["bitext"] == ["en-vi=data/text.en,data/text.vi", "en-ar=data/text.en,data/text.ar"]
+    for folder in ("plain", "full"):
+        assert str(tmp_path).encode() not in written(Path(folder))
+    same = replace(plain, bitext=(f"{tmp_path}/work/data/text.{{source}},{tmp_path}/work/data/text.{{target}}",))
+    run(replace(same, output=f"{tmp_path}/work/same", aligner=both.aligner))
+    assert digests(tmp_path / "work" / "same") == digests(tmp_path / "work" / "plain")
+
+
 def test_worker_processes_write_the_same_bytes(dataset, tmp_path):
     run(config(tmp_path / "again", chunk_pairs=50, rows_per_shard=100, workers=3))
     assert digests(tmp_path / "again") == digests(dataset)
@@ -120,7 +169,6 @@ def test_a_killed_job_leaves_no_dataset_and_goes_on_to_the_same_bytes(dataset, t
 def stopped_job(output: Path, **changes) -> Path:
     """A job that was killed in `output` after its first steps; returns its work folder."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(output_folder, "delete_files", lambda folder, names: None)
         patch.setattr("pipelines.arrow_sink.write_manifest", killed)
         with pytest.raises(RuntimeError, match="killed"):
             run(config(output, **changes))
@@ -265,8 +313,24 @@ def test_a_dataset_is_never_overwritten_unasked(dataset, tmp_path):
     assert digests(dataset) == before
 
 
+def test_a_given_aligner_that_is_written_over_meanwhile_changes_nothing(tmp_path, monkeypatch):
+    path = tmp_path / "en-vi.model"
+    train([(["Hanoi"], ["Hà", "Nội"])] * 20, CLISM.aligner).save(str(path))
+    aligner = replace(CLISM.aligner, model=str(path))
+    expected = run(config(tmp_path / "before", aligner=aligner))
+    load = transforms.load_aligner
+
+    def load_later(*given):
+        path.write_bytes(b"")  # as `cp` does, it keeps the file and cuts it
+        return load(*given)
+
+    monkeypatch.setattr(transforms, "load_aligner", load_later)
+    assert run(config(tmp_path / "after", aligner=aligner)) == expected
+    assert path.read_bytes() == b""
+
+
 def test_a_saved_aligner_is_used_instead_of_training_one(tmp_path):
-    from pipelines.aligner import AlignmentModel, train
+    from pipelines.aligner import AlignmentModel
     from pipelines.aligner.text import TrainingText
 
     model = train([(["Hanoi"], ["Hà_Nội"])] * 20, CLISM.aligner)
@@ -350,6 +414,160 @@ def test_a_file_system_that_beam_knows_serves_for_input_and_output(dataset, tmp_
     assert {name: there[name] for name in there if name.startswith("data/")} == {
         name: here[name] for name in here if name.startswith("data/")
     }
+
+
+def test_a_dataset_on_another_file_system_is_replaced_when_the_new_one_is_complete(tmp_path, monkeypatch):
+    monkeypatch.setattr(SchemeFileSystem, "root", tmp_path)
+    remote = replace(config(tmp_path), output="elsewhere://out")
+    run(remote)
+    before = digests(tmp_path / "out")
+    with pytest.raises(ConfigError, match=r"config\.seed: 0 before, 1 now"):
+        run(replace(remote, seed=1))
+    with monkeypatch.context() as patch:
+        patch.setattr("pipelines.arrow_sink.write_manifest", killed)
+        with pytest.raises(RuntimeError):
+            run(replace(remote, seed=1, overwrite=True))
+    assert digests(tmp_path / "out") == before
+    with monkeypatch.context() as patch:  # killed when all but the manifest had been moved
+        rename = SchemeFileSystem.rename
+
+        def rename_all_but_the_manifest(system, sources, destinations):
+            if sources == ["elsewhere://.out.new/manifest.json"]:
+                raise RuntimeError("killed")
+            return rename(system, sources, destinations)
+
+        patch.setattr(SchemeFileSystem, "rename", rename_all_but_the_manifest)
+        with pytest.raises(RuntimeError):
+            run(replace(remote, seed=1, overwrite=True))
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    run(replace(remote, seed=1, overwrite=True))
+    assert manifests.load(tmp_path / "out").config["seed"] == 1 and list(find_problems(tmp_path / "out")) == []
+    assert not any((tmp_path / ".out.new").rglob("*.*"))
+
+
+def test_files_of_others_on_another_file_system_are_left_alone(tmp_path, monkeypatch):
+    monkeypatch.setattr(SchemeFileSystem, "root", tmp_path)
+    (tmp_path / "out" / "data").mkdir(parents=True)
+    (tmp_path / "out" / "data" / "mine.txt").write_text("mine")
+    with pytest.raises(ConfigError, match=r"did not write, such as data/mine\.txt"):
+        run(replace(config(tmp_path), output="elsewhere://out", overwrite=True))
+    assert (tmp_path / "out" / "data" / "mine.txt").read_text() == "mine"
+
+
+# --- stops ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("workers", [1, 3])
+def test_a_signal_ends_a_job_with_one_line_and_no_process_left(tmp_path, number, code, workers):
+    output = tmp_path / "out"
+    command = [sys.executable, "-m", "pipelines", "clism", "--bitext", SAMPLE, "--pair", "en-vi", "--chunk-pairs", "1"]
+    command += ["--output", str(output), "--workers", str(workers)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        deadline = time.monotonic() + 60
+        while not list(output.glob("work/*/tokenized/*.json")):
+            assert job.poll() is None and time.monotonic() < deadline, "the job ended before it could be stopped"
+            time.sleep(0.01)
+        started = descendants(job.pid)
+        os.kill(job.pid, number)
+        _, said = job.communicate(timeout=20)
+    assert job.returncode == code and "Traceback" not in said
+    assert said.splitlines()[-1] == "polyspan-data: Stopped. Repeat the command to go on from what is finished."
+    assert len(started) >= (workers if workers > 1 else 0)
+    time.sleep(0.2)
+    assert [found for found in map(command_of, started) if found] == []
+    assert not (output / ".polyspan-lock").exists()
+
+
+def test_a_worker_that_dies_ends_the_job_in_one_sentence(tmp_path):
+    output = tmp_path / "out"
+    command = [sys.executable, "-m", "pipelines", "clism", "--bitext", SAMPLE, "--pair", "en-vi", "--chunk-pairs", "1"]
+    command += ["--output", str(output), "--workers", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as job:
+        deadline = time.monotonic() + 60
+        while not list(output.glob("work/*/tokenized/*.json")):
+            assert job.poll() is None and time.monotonic() < deadline, "the job ended before its worker could be killed"
+            time.sleep(0.01)
+        os.kill(descendants(job.pid)[-1], signal.SIGKILL)
+        _, said = job.communicate(timeout=60)
+    print(said)
+    assert job.returncode == 1 and "Traceback" not in said
+    assert "A worker process died" in said.splitlines()[-1]
+
+
+def command_of(pid: int) -> str:
+    """Empty for a process that has ended, or that nobody has waited for yet."""
+    path = Path(f"/proc/{pid}/cmdline")
+    return path.read_text() if path.exists() else ""
+
+
+def descendants(pid: int) -> list[int]:
+    found: list[int] = []
+    for child in Path(f"/proc/{pid}/task").glob("*/children"):
+        for each in map(int, child.read_text().split()):
+            found += [each, *descendants(each)]
+    return found
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.3, 0.6])
+def test_ctrl_c_while_a_command_starts_gives_no_traceback(tmp_path, seconds):
+    command = [sys.executable, "-m", "pipelines", "clism", "--bitext", SAMPLE, "--pair", "en-vi", "--output", "out"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as job:
+        time.sleep(seconds)
+        os.kill(job.pid, signal.SIGINT)
+        _, said = job.communicate(timeout=20)
+    if "site" not in said:  # Python itself had not started yet
+        assert job.returncode == 130 and "Traceback" not in said
+        assert "Stopped" in said
+
+
+@pytest.mark.parametrize(
+    "runner, expected",
+    [
+        (["--runner=FlinkRuner"], "Did you mean FlinkRunner?"),
+        (["--runner=DataflowRunner"], "DataflowRunner cannot run the job: "),
+        (
+            ["--runner=PortableRunner", "--job_endpoint=localhost:1"],
+            "--job_endpoint=localhost:1: nothing answers there",
+        ),
+        (["--runner=FlinkRunner", "--flink_master=localhost:1"], "--flink_master=localhost:1: nothing answers there"),
+        (["--direct_running_mode=multi_threading"], "loses records"),
+    ],
+)
+def test_what_a_runner_cannot_do_is_told_in_words_and_leaves_no_folder(tmp_path, runner, expected, capsys):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["clism", "--bitext", SAMPLE, "--pair", "en-vi", "--output", str(tmp_path / "out"), "--", *runner])
+    said = capsys.readouterr().err
+    assert stopped.value.code == 2 and expected in said and "Traceback" not in said
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments, expected",
+    [
+        (["--output", "gs://bucket/out"], "pip install 'apache-beam[gcp]'"),
+        (["--output", "out", "--workers", "-3"], "--workers -3: expected 1 or more"),
+    ],
+)
+def test_what_this_machine_cannot_do_is_told_in_words(tmp_path, arguments, expected, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["clism", "--bitext", SAMPLE, "--pair", "en-vi", *arguments])
+    assert stopped.value.code == 2 and expected in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_full_disk_ends_a_job_in_one_sentence_and_it_goes_on_later(dataset, tmp_path, workers):
+    command = [sys.executable, "-m", "pipelines", "clism", "--bitext", SAMPLE, "--pair", "en-vi", "--workers", workers]
+    command += ["--chunk-pairs", "50", "--rows-per-shard", "100", "--output", str(tmp_path / "out")]
+    limited = ["bash", "-c", 'ulimit -f 24; exec "$@"', "-", *command]  # no file over 24 KiB: what a full disk is like
+    failed = subprocess.run(limited, capture_output=True, text=True)
+    assert failed.returncode == 1 and "Traceback" not in failed.stderr
+    assert re.search(r"^polyspan-data: .*File too large\. ", failed.stderr.splitlines()[-1]), failed.stderr
+    assert len(failed.stderr.splitlines()) < 20
+    assert subprocess.run(command, capture_output=True).returncode == 0
+    assert digests(tmp_path / "out") == digests(dataset)
 
 
 def test_the_demo_shows_examples_and_where_the_shards_lie(tmp_path, capsys):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gzip
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 import tracemalloc
 from dataclasses import replace
 from importlib.resources import files as package_files
@@ -20,7 +22,6 @@ from pipelines.aligner import AlignerConfig, AlignmentModel
 from pipelines.aligner import train as train_model
 from pipelines.aligner.text import TrainingText
 from pipelines.clism import run
-from pipelines.launch import close_output
 from pipelines.recipes import CLISM
 from pipelines.steps.links import format_links
 from pipelines.steps.records import InputError, LanguagePair
@@ -37,6 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("align")
     for side, name in enumerate(("text.en", "text.vi")):
         (folder / name).write_text("".join(f"{pair[side]}\n" for pair in SENTENCES), encoding="utf-8")
+    (folder / "one").write_text("a ||| x\n")
     keep = replace(AlignTrainConfig().filters, drop_duplicates=False)
     train(training(folder, model=str(folder / "m.model"), filters=keep))
     return folder
@@ -82,11 +84,10 @@ def test_the_model_and_the_dataset_that_it_makes_are_those_of_the_job_that_train
     config = replace(CLISM, bitext=(SAMPLE,), pair=("en-vi",), aligner=aligner, seed=3)
     train(AlignTrainConfig((SAMPLE,), ("en-vi",), f"{tmp_path}/m.model", aligner=aligner, seed=3))
     with monkeypatch.context() as patched:
-        patched.setattr("pipelines.clism.close_output", lambda folder: None)  # which deletes the job's model
+        patched.setattr("pipelines.job_output._tidy", lambda folder: None)  # which deletes the job's model
         run(replace(config, output=f"{tmp_path}/own"))
     (model,) = (tmp_path / "own").rglob("en-vi.model")
     assert model.read_bytes() == (tmp_path / "m.model").read_bytes()
-    close_output(f"{tmp_path}/own")
     given = replace(aligner, model=f"{tmp_path}/m.model")
     run(replace(config, output=f"{tmp_path}/given", aligner=given))
     own, other = (manifests.load(tmp_path / name) for name in ("own", "given"))
@@ -187,6 +188,149 @@ def test_a_prior_lends_its_words_and_counts(folder: Path, tmp_path: Path) -> Non
     learnt = replace(train_model(pairs, AlignerConfig(), prior=older), text=older.text)
     assert model.fingerprint() == learnt.fingerprint()
     assert [link[:2] for link in model.align(["d", "b"], ["w", "y"])] == [(0, 0), (1, 1)]
+
+
+LINES = "".join(f"{source} ||| {target}\n" for source, target in SENTENCES)
+
+
+@pytest.mark.parametrize("name", ["text.en-vi", "text.gz", "tab.tsv", "-"])
+def test_one_file_of_both_sides_trains_the_model_that_two_files_do(folder: Path, tmp_path: Path, name: str) -> None:
+    lines = LINES.replace(" ||| ", "\t") if name == "tab.tsv" else LINES
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(lines.encode()) if name == "text.gz" else lines.encode())
+    done = command(
+        *("train", "--input", "-" if name == "-" else str(path), "--format", "tsv" if name == "tab.tsv" else "|||"),
+        *("--pair", "en-vi", "--tokenized", "--filters.no-drop-duplicates", "--model", f"{tmp_path}/m.model"),
+        given=lines.encode() if name == "-" else b"",
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "m.model").read_bytes() == (folder / "m.model").read_bytes()
+
+
+def test_any_language_is_trained_and_aligned_where_its_words_are_found(tmp_path: Path) -> None:
+    (tmp_path / "one").write_text(LINES)
+    for pair in ("en-sl", "eng_Latn-slv_Latn"):
+        config = AlignTrainConfig(pair=(pair,), tokenized=True, input=f"{tmp_path}/one", model=f"{tmp_path}/{pair}")
+        assert "clism" not in train(config)  # which knows neither language's words
+        given = {"model": f"{tmp_path}/{pair}", "input": f"{tmp_path}/one", "overwrite": True}
+        links = aligned(tmp_path, tmp_path / "out", tokenized=False, **given)  # the model remembers
+        assert links == aligned(tmp_path, tmp_path / "out", pair=pair, **given) and links[0] == "0-0 1-1"
+        with pytest.raises(align.ConfigError, match=f"was trained on {pair}"):
+            aligned(tmp_path, tmp_path / "out", pair="en-hr", **given)
+    moses = (f"{tmp_path}/text.{{source}},{tmp_path}/text.{{target}}", f"eng_Latn-slv_Latn={tmp_path}/one.tsv@1,2")
+    (tmp_path / "text.eng_Latn").write_text("a\nb\n")
+    (tmp_path / "text.slv_Latn").write_text("x\ny\n")
+    (tmp_path / "one.tsv").write_text("c\tz\n")
+    told = train(AlignTrainConfig(moses, ("eng_Latn-slv_Latn",), f"{tmp_path}/m.model", tokenized=True))
+    assert "trained on 3 sentence pairs" in told
+
+
+def test_nothing_is_written_over_what_is_read(folder: Path, tmp_path: Path) -> None:
+    one, model = tmp_path / "one", tmp_path / "m.model"
+    one.write_text(LINES)
+    model.write_bytes((folder / "m.model").read_bytes())
+    os.symlink(one, tmp_path / "link")
+    for arguments in (
+        ("run", f"{one}", "--output", f"{one}"),
+        ("run", f"{one}", "--model", f"{tmp_path}/link"),
+        ("train", "--pair", "en-vi", "--tokenized", "--input", f"{one}", "--model", f"{tmp_path}/./one"),
+        ("train", "--pair", "en-vi", "--tokenized", "--bitext", f"{one},{folder}/text.vi", "--model", f"{one}"),
+        ("apply", "--model", f"{model}", "--input", f"{one}", "--output", f"{one}"),
+        ("apply", "--model", f"{model}", "--input", f"{one}", "--output", f"{model}"),
+    ):
+        with pytest.raises(SystemExit) as stopped:
+            cli.main(["align", *arguments, "--overwrite"])
+        assert stopped.value.code == 2
+        assert one.read_text() == LINES and model.read_bytes() == (folder / "m.model").read_bytes()
+
+
+def test_a_failing_command_keeps_the_old_file_and_destroys_no_other(folder: Path, tmp_path: Path) -> None:
+    for name in ("out", "out.partial"):
+        (tmp_path / name).write_text("precious")
+    (tmp_path / "one").write_text("a ||| x\nbroken\n")
+    with pytest.raises(InputError, match="one:2"):
+        aligned(folder, tmp_path / "out", input=f"{tmp_path}/one", overwrite=True)
+    assert (tmp_path / "out").read_text() == "precious"
+    (tmp_path / "one").write_text("a ||| x\n")
+    assert aligned(folder, tmp_path / "out", input=f"{tmp_path}/one", overwrite=True) == ["0-0"]
+    assert (tmp_path / "out.partial").read_text() == "precious"
+    assert sorted(os.listdir(tmp_path)) == ["one", "out", "out.partial"]
+
+
+def test_a_link_keeps_leading_to_the_file_and_a_device_stays_one(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "real").write_text("old")
+    os.symlink("real", tmp_path / "out")
+    (tmp_path / "one").write_text("a ||| x\n")
+    assert aligned(folder, tmp_path / "out", input=f"{tmp_path}/one", overwrite=True) == ["0-0"]
+    assert os.readlink(tmp_path / "out") == "real" and (tmp_path / "real").read_text() == "0-0\n"
+    assert aligned(folder, Path("/dev/null"), input=f"{tmp_path}/one") == []
+    assert Path("/dev/null").is_char_device()
+
+
+def test_a_file_that_cannot_be_written_is_told_in_words(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("old")
+    script = 'ulimit -f 0; exec "$0" -m pipelines.cli align apply --model "$1" --output "$2" --overwrite'
+    done = subprocess.run(
+        ["bash", "-c", script, sys.executable, f"{folder}/m.model", f"{tmp_path}/out"],
+        input=b"a ||| x\n",
+        capture_output=True,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 1 and b"out: cannot be written: File too large" in done.stderr
+    assert b"Traceback" not in done.stderr and os.listdir(tmp_path) == ["out"]
+    assert (tmp_path / "out").read_text() == "old"
+
+
+@pytest.mark.parametrize("number, code", [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_leaves_no_file_of_ours(folder: Path, tmp_path: Path, number: int, code: int) -> None:
+    for arguments in (["apply", "--model", f"{folder}/m.model", "--output", f"{tmp_path}/out"], ["run", "-"]):
+        job = subprocess.Popen(
+            [sys.executable, "-m", "pipelines.cli", "align", *arguments],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": str(tmp_path)},
+        )
+        deadline = time.monotonic() + 60
+        while not os.listdir(tmp_path):
+            assert job.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+        job.send_signal(number)
+        _, told = job.communicate()
+        assert job.returncode == code and b"Nothing is kept of an unfinished file" in told and b"Traceback" not in told
+        assert os.listdir(tmp_path) == []
+
+
+# --- both in one step -------------------------------------------------------------------------------------------------
+
+
+def test_one_step_gives_the_links_of_training_and_applying(tmp_path: Path) -> None:
+    (tmp_path / "one").write_text(f"{LINES}\nd ||| w\n")
+    one = f"{tmp_path}/one"
+    done = command(one, "--scores", "--model", f"{tmp_path}/kept")
+    assert done.returncode == 0, done.stderr
+    train(AlignTrainConfig((), ("en-vi",), f"{tmp_path}/m.model", input=one, tokenized=True))
+    links = aligned(tmp_path, tmp_path / "out", input=one, scores=True)
+    assert done.stdout.decode().splitlines() == links and links[-2] == "" and links[0].startswith("0-0:")
+    given = {"model": f"{tmp_path}/kept", "input": one, "scores": True, "overwrite": True}
+    assert aligned(tmp_path, tmp_path / "out", **given) == links
+
+
+def test_one_step_reads_a_pipe_and_takes_its_options_before_the_file(tmp_path: Path) -> None:
+    (tmp_path / "train").write_text(LINES)
+    expected = command("run", f"{tmp_path}/train", "--symmetrize", "union").stdout
+    assert expected.count(b"\n") == len(SENTENCES)
+    assert command("-", "--symmetrize", "union", given=LINES.encode()).stdout == expected
+    assert command("--symmetrize", "union", "-", given=LINES.encode()).stdout == expected
+    assert command(f"{tmp_path}/train", "--symmetrize", "union", "--output", f"{tmp_path}/links").stdout == b""
+    assert (tmp_path / "links").read_bytes() == expected
+
+
+def test_one_step_finds_words_as_the_pair_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "one").write_text("a b! ||| x y!\na ||| x\n")
+    for pair, words in (("en-zh", "a b ! ||| x y ! |||"), ("", "a b! ||| x y! |||")):
+        output = tmp_path / f"out{pair}"
+        align.align_file(align.AlignFileConfig(f"{tmp_path}/one", pair=pair, words=True, output=str(output)))
+        assert output.read_text().startswith(words)
 
 
 # --- apply ------------------------------------------------------------------------------------------------------------
@@ -327,6 +471,20 @@ def test_of_a_large_input_a_sample_is_adapted_to(
     assert "Adapting to 2 sentence pairs" in caplog.text
 
 
+def test_a_model_read_by_copy_may_be_cut_while_it_is_used(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tmp_path / "m.model"
+    model.write_bytes((folder / "m.model").read_bytes())
+
+    def texts_later(*_: object) -> align.Texts:
+        model.write_bytes(b"")  # as `cp` does, it keeps the file and cuts it: to look into a mapped one would kill us
+        yield from SENTENCES
+
+    monkeypatch.setattr(align, "read_texts", texts_later)
+    assert aligned(tmp_path, tmp_path / "out", copy=True)[0] == "0-0 1-1"
+
+
 def test_what_cannot_be_read_twice_is_not_adapted_to(folder: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for given in ({}, {"source": f"{folder}/text.en", "target": f"{tmp_path}/pipe"}):
@@ -350,9 +508,45 @@ def test_score_reads_what_apply_writes(folder: Path, tmp_path: Path, capsys: pyt
     assert capsys.readouterr().out.startswith("AER 0.0476  precision 0.9091  recall 1.0000  (20 sentences, 44 links")
 
 
+def test_score_tells_of_gold_that_counts_from_one(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "gold").write_text("1-1 2-2\n2-2\n")
+    (tmp_path / "links").write_text("0-0 1-1\n1-1\n")
+    arguments = ["align", "score", "--gold", f"{tmp_path}/gold", "--links", f"{tmp_path}/links"]
+    cli.main(arguments)
+    assert "gold: no link has a word 0" in caplog.text and "--one-based" in caplog.text
+    caplog.clear()
+    assert not capsys.readouterr().out.startswith("AER 0.0000")
+    cli.main([*arguments, "--one-based"])
+    assert capsys.readouterr().out.startswith("AER 0.0000") and not caplog.records
+
+
+TRAIN_EN_HI = ["train", "--pair", "en-hi", "--model", "n"]
+
+
 @pytest.mark.parametrize(
     "arguments, code, message",
     [
+        (["FOLDER/no.txt"], 2, "FOLDER/no.txt: no such file"),
+        (["FOLDER"], 2, "a folder, expected a file"),
+        (["FOLDER/*.en"], 2, "a pattern, expected one file"),
+        (["FOLDER/text.en", "--pair", "en-sl"], 2, "any language goes: --tokenized"),
+        (["FOLDER/text.en", "--aligner.model", "m"], 2, "polyspan-data align apply --model FILE"),
+        (["FOLDER/text.en", "--aligner.backoff", "nan"], 2, "--aligner.backoff nan: expected a number above 0"),
+        (["FOLDER/text.en", "--aligner.max-words", "20000"], 2, "--aligner.max-words 20000: expected a whole number"),
+        (["FOLDER/text.en"], 1, "text.en:1: expected source ||| target (--format |||), found 'a b'"),
+        (["/dev/null"], 1, "/dev/null: expected lines, found nothing"),
+        (["FOLDER/one", "--output", "FOLDER/x", "--model", "FOLDER/x"], 2, "--output and --model are the same"),
+        (["train", "--pair", "en-sl", "--input", "-"], 2, "any language goes: --tokenized"),
+        (["train", "--pair", "en-s!", "--tokenized", "--input", "-"], 2, "'s!' is no language code"),
+        (["train", "--pair", "sl-sl", "--tokenized", "--input", "-"], 2, "the two languages are the same"),
+        (["train", "--pair", "en-vi", "--input", "a", "--bitext", "b"], 2, "either --bitext or --input"),
+        (["train", "--pair", "en-vi", "en-hi", "--input", "a"], 2, "is of one language pair, not of 2"),
+        (["train", "--pair", "en-vi", "--input", "FOLDER/no", "--model", "n"], 2, "FOLDER/no: no such file"),
+        (["apply", "--model", "FOLDER/m.model", "--input", "FOLDER/no"], 2, "FOLDER/no: no such file"),
+        (["score", "--gold", "FOLDER/no", "--links", "FOLDER/text.vi"], 2, "FOLDER/no: no such file"),
+        (["score", "--gold", "FOLDER/text.vi", "--links", "FOLDER/text.vi"], 2, "--gold and --links are the same"),
         ([], 2, "usage: polyspan-data align COMMAND"),
         (["tran"], 2, "There is no command 'tran'. Did you mean train?"),
         (["train"], 2, "No language pair"),
@@ -364,10 +558,17 @@ def test_score_reads_what_apply_writes(folder: Path, tmp_path: Path, capsys: pyt
         (["train", "--pair", "en-vi", "--bitext", "no.tsv", "--model", "FOLDER/no/m"], 2, "mkdir -p FOLDER/no"),
         (["train", "--pair", "en-vi", "en-hi", "--bitext", "x.tsv", "--model", "m"], 2, "Put {pair} into the path"),
         (["train", "--pair", "en-vi", "--bitext", "x", "--model", "FOLDER/n", "--threads", "-1"], 2, "--threads -1"),
-        (["train", "--pair", "en-vi", "--bitext", "x", "--model", "n", "--prior", "no.m"], 1, "no.m: the aligner"),
-        (["train", "--pair", "en-hi", "--bitext", "x", "--model", "n", "--prior", "FOLDER/m.model"], 2, "on en-vi"),
+        (["train", "--pair", "en-vi", "--bitext", "x", "--model", "n", "--prior", "no.m"], 2, "no.m: no such file"),
+        ([*TRAIN_EN_HI, "--bitext", "x,y", "--prior", "FOLDER/m.model"], 2, "x: no such file"),
+        ([*TRAIN_EN_HI, "--bitext", "FOLDER/text.en,FOLDER/text.vi", "--prior", "FOLDER/m.model"], 2, "on en-vi"),
         (["apply"], 2, "No model"),
         (["apply", "--model", "FOLDER/m.model", "--threads", "-1"], 2, "--threads -1"),
+        (["apply", "--model", "no.m"], 2, "no.m: no such file"),
+        (
+            ["apply", "--model", "FOLDER/m.model", "--source", "FOLDER/text.en", "--target", "no.vi"],
+            2,
+            "no.vi: no such",
+        ),
         (["apply", "--model", "FOLDER/nameless.model"], 2, "--pair en-vi"),
         (["apply", "--model", "FOLDER/m.model", "--pair", "vi-en"], 2, "was trained on en-vi"),
         (["apply", "--model", "FOLDER/m.model", "--pair", "en-xx"], 2, "--pair en-xx"),
@@ -379,6 +580,7 @@ def test_score_reads_what_apply_writes(folder: Path, tmp_path: Path, capsys: pyt
             "--symmetrize posterior",
         ),
         (["score", "--gold", "FOLDER/text.en"], 2, "No file of links"),
+        (["score", "--gold", "FOLDER/text.en", "--links", "no.links"], 2, "no.links: no such file"),
         (["score", "--gold", "FOLDER/text.en", "--links", "FOLDER/text.vi"], 1, "text.vi:1: expected links"),
         (["score", "--", "--runner=x"], 2, "runs on this machine"),
     ],

@@ -375,6 +375,63 @@ def test_a_silent_connection_is_given_up_for_another(
     assert left_in(tmp_path) == {NAME: CONTENT}
 
 
+def drip(handler: Handler, body: bytes) -> None:
+    """A byte every twentieth of a second, the headers' too; often enough for a timeout never to strike."""
+    for byte in b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body:
+        handler.wfile.write(bytes([byte]))
+        time.sleep(0.05)
+
+
+def drip_after_some(handler: Handler, body: bytes) -> None:
+    handler.send_file(body, stop=2000)
+    start = int((handler.headers.get("Range") or "bytes=0-")[6:-1])
+    for byte in body[start + 2000 :]:
+        handler.wfile.write(bytes([byte]))
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download, "SLOW_S", 0.1)
+    monkeypatch.setattr(download, "ATTEMPTS", 3)
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("path", ["/swwiki/", STATUS, FILE])
+def test_a_mirror_that_sends_a_byte_now_and_then_is_given_up(mirror: FakeMirror, tmp_path: Path, path: str) -> None:
+    mirror.publish()
+    mirror.faults[path] = [drip] * 20
+    with pytest.raises(InputError, match=rf"{path}: \d+ bytes in \d+ s, which is too slow; 3 attempts failed"):
+        mirror.fetch(tmp_path)
+    assert mirror.waits == [2, 4]
+
+
+@pytest.mark.usefixtures("impatient")
+def test_what_a_slow_mirror_sent_is_kept_but_gains_it_no_attempts(mirror: FakeMirror, tmp_path: Path) -> None:
+    mirror.publish()
+    mirror.faults[FILE] = [drip_after_some] * 20
+    with pytest.raises(InputError, match="too slow; 3 attempts failed"):
+        mirror.fetch(tmp_path)
+    (kept,) = left_in(tmp_path).values()
+    assert len(kept) > 2000 and CONTENT.startswith(kept)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_one_slow_connection_is_left_for_another(mirror: FakeMirror, tmp_path: Path) -> None:
+    mirror.publish()
+    mirror.faults["/swwiki/"] = [drip]
+    mirror.faults[FILE] = [drip_after_some]
+    mirror.fetch(tmp_path)
+    assert left_in(tmp_path) == {NAME: CONTENT} and mirror.waits == [2, 2]
+
+
+def test_attempts_that_bring_next_to_nothing_are_counted(mirror: FakeMirror, tmp_path: Path) -> None:
+    mirror.publish()
+    mirror.faults[FILE] = [drop_after(1)] * 20
+    with pytest.raises(InputError, match=rf"the connection ended at byte {download.ATTEMPTS} of 102,400; 6 attempts"):
+        mirror.fetch(tmp_path)
+
+
 def test_a_list_that_is_cut_short_is_read_again(mirror: FakeMirror, tmp_path: Path) -> None:
     mirror.publish()
     mirror.faults["/swwiki/"] = [drop_after(10)]
@@ -736,3 +793,13 @@ def test_the_command(mirror: FakeMirror, tmp_path: Path, capsys: pytest.CaptureF
     assert command(mirror, "--lang", "sw", "--output", str(tmp_path)) == 1
     assert "found 5" in capsys.readouterr().err
     assert command(mirror, "--lang", "sw", "--", "--runner=x") == 2
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused_before_the_mirror_is_asked(
+    mirror: FakeMirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mirror.publish()
+    monkeypatch.setattr("pipelines.fetch.os.access", lambda path, mode: False)
+    with pytest.raises(ConfigError, match="nothing can be written to"):
+        mirror.fetch(tmp_path / "new" / "dumps")
+    assert mirror.seen == [] and list(tmp_path.iterdir()) == []

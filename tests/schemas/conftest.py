@@ -34,6 +34,12 @@ def golden_records() -> ModuleType:
     return script("make_records_1")
 
 
+@pytest.fixture(scope="session")
+def golden_questions() -> ModuleType:
+    """The same for questions of mrc/2: `questions()`, `write(folder, rows, shards)`."""
+    return script("make_mrc_2")
+
+
 @pytest.fixture
 def dataset(golden, tmp_path) -> Path:
     """A dataset folder that a test may damage."""

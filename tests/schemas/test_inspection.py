@@ -370,6 +370,13 @@ def test_what_is_not_there_ends_with_a_message_and_exit_code_2(dataset, capsys, 
     assert output.out == ""
 
 
+@pytest.mark.parametrize("command", ["show", "stats", "verify"])
+def test_a_dataset_that_cannot_be_read_ends_with_exit_code_1(dataset, capsys, command):
+    (Path(dataset) / "manifest.json").write_text("{")
+    assert main([command, str(dataset)]) == 1
+    assert "manifest.json is not JSON" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("command", [[], ["show"], ["stats"], ["verify"]])
 def test_help_shows_an_example(capsys, command):
     with pytest.raises(SystemExit) as ended:

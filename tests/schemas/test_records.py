@@ -17,7 +17,7 @@ from schemas.card import dataset_card
 from schemas.cli import main
 from schemas.counts import CandidateCounts, RecordCounts
 from schemas.inspection import statistics
-from schemas.manifest import load
+from schemas.manifest import Manifest, load
 from schemas.records_view import render_pair, render_question, render_sentence
 from schemas.shards import EXAMPLES, read_examples, read_rejects
 from schemas.spans import CharSpan
@@ -47,6 +47,86 @@ def test_the_golden_datasets_are_still_written_byte_for_byte(golden_records, tmp
     assert len(files) == 5
     for file in files:
         assert (tmp_path / file).read_bytes() == (GOLDEN / schema.replace("/", "-") / file).read_bytes(), file
+
+
+def test_the_golden_dataset_of_the_second_version_is_still_read_and_written_byte_for_byte(golden_questions, tmp_path):
+    folder = GOLDEN / "mrc-2"
+    assert list(read_examples(folder, verify=True)) == golden_questions.questions()
+    assert list(find_problems(folder)) == []
+    golden_questions.write(tmp_path)
+    files = [path.relative_to(tmp_path) for path in sorted(tmp_path.rglob("*")) if path.is_file()]
+    assert len(files) == 5
+    assert all((tmp_path / file).read_bytes() == (folder / file).read_bytes() for file in files)
+
+
+@pytest.mark.parametrize(
+    "row, changes, said",
+    [
+        (2, {"answers": ()}, "de: the manifest counts 3 labels_kept, but the shards hold 2"),
+        (1, {"query_lang": None}, "lang de, id q1 stands in 2 rows"),
+        (2, {"id": "q1"}, "lang de, query_lang es, id q1 stands in 2 rows"),
+        (0, {"query_lang": "de"}, "row 0 (id q1): query_lang is de, as lang"),
+    ],
+)
+def test_verify_knows_questions_by_both_languages_and_counts_their_labels(
+    golden_questions, tmp_path, row, changes, said
+):
+    rows = golden_questions.questions()
+    index = golden_questions.write(tmp_path, shards=1)
+    rows[row] = replace(rows[row], **changes)
+    shard = golden_questions.write_file(tmp_path, index.shards[0].file, "mrc/2", rows)
+    (tmp_path / "manifest.json").write_text(replace(index, shards=(shard,)).to_json(), encoding="utf-8")
+    assert any(said in problem for problem in find_problems(tmp_path))
+
+
+@pytest.mark.parametrize("schema", ["pair/1", "tagging/1"])
+def test_verify_counts_the_labels_of_every_kind(golden_records, tmp_path, schema):
+    index = golden_records.write(tmp_path, schema)
+    labels = Counter()
+    for each in golden_records.EXAMPLES[schema]():
+        labels[each.lang] += mrc.labels_in(each)
+    for wrong, said in ((0, []), (1, [f"vi: the manifest counts {labels['vi'] + 1} labels_kept, but the shards hold"])):
+        counts = {
+            lang: of + RecordCounts(0, 0, {}, labels[lang] + wrong, labels[lang] + wrong)
+            for lang, of in index.counts.items()
+        }
+        (tmp_path / "manifest.json").write_text(replace(index, counts=counts).to_json(), encoding="utf-8")
+        found = list(find_problems(tmp_path))
+        assert len(found) == wrong * len(counts) and all(any(each in one for one in found) for each in said)
+
+
+def test_manifests_without_labels_are_read_and_written_as_they_were():
+    index = load(GOLDEN / "tagging-1")
+    assert index.totals.labels_found == 0 and "labels" not in index.to_json()
+    assert "label" not in dataset_card(index)
+    with_labels = replace(
+        index, counts={**index.counts, "vi": RecordCounts(2, 1, {"breaks_contract": 1}, 3, 2, {"x": 1})}
+    )
+    assert Manifest.from_json(with_labels.to_json()) == with_labels
+    assert "| label | `x` | 1 | 33.3% |" in dataset_card(with_labels)
+    assert with_labels.problems() == []
+    broken = replace(index, counts={**index.counts, "vi": RecordCounts(2, 1, {"breaks_contract": 1}, 3, 2)})
+    assert broken.problems() == ["vi: 3 labels found, but 2 labels kept + 0 rejects = 2"]
+
+
+def test_accounts_are_told_in_words():
+    counts = RecordCounts(1_190, 1_188, {"breaks_contract": 2}, 3_000, 2_990, {"answer_elsewhere": 8, "null": 2})
+    assert counts.accounts() == [
+        "1,190 records read = 1,188 examples + 2 refused (breaks_contract 2)",
+        "3,000 labels found = 2,990 labels kept + 10 refused (answer_elsewhere 8, null 2)",
+    ]
+    assert RecordCounts(3, 3).accounts() == ["3 records read = 3 examples + 0 refused"]
+
+
+def test_a_question_asked_in_another_language_says_so(golden_questions, capsys):
+    assert render_question(golden_questions.questions()[2]).startswith(
+        "de, asked in es  golden  q1#2  (published as q1)\n"
+    )
+    assert main(["stats", str(GOLDEN / "mrc-2"), "--lang", "hi"]) == 0
+    told = capsys.readouterr().out
+    assert "2 labels found → 1 labels kept (50.0% kept)\n    answer_elsewhere" in told and "asked in" in told
+    assert main(["stats", str(GOLDEN / "mrc-1")]) == 0
+    assert "labels found" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -6,19 +6,14 @@ at, then the command is repeated, and what it leaves is compared with what a run
 
 from __future__ import annotations
 
-import os
 import shutil
-import sys
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from schemas.output_folder import LOCK, NEW
+from tests.kill_points import KILLED, run_in_child
 from tests.training.runs import losses
-
-KILLED = 137
-EVENTS = {"open", "os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.link", "os.symlink"}
 
 
 class Case(NamedTuple):
@@ -119,39 +114,5 @@ def _is_left(path: Path) -> bool:
 
 def in_child(job: Callable[[], object], below: Path, kill_at: int = 0) -> tuple[int, str]:
     """Exit code and what was told, of a child that does the job, and kills itself before operation `kill_at`."""
-    told = below / "told"
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            handle = os.open(told, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-            os.dup2(handle, 1)
-            os.dup2(handle, 2)
-            if kill_at:
-                sys.addaudithook(_killer(str(below / "out"), str(below / ".out"), kill_at))
-            job()
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-            sys.stderr.flush()
-        finally:
-            os._exit(code)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status), told.read_text(errors="replace")
-
-
-def _killer(first: str, second: str, kill_at: int) -> Callable[[str, tuple[Any, ...]], None]:
-    left = kill_at
-
-    def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        nonlocal left
-        if event not in EVENTS:
-            return
-        path = arguments[0]
-        name = os.fsdecode(path) if isinstance(path, str | bytes | os.PathLike) else ""
-        if name.startswith((first, second)):
-            left -= 1
-            if left == 0:
-                os._exit(KILLED)
-
-    return hook
+    code, _ = run_in_child(job, below / "out", kill_at, told := below / "told")
+    return code, told.read_text(errors="replace")

@@ -12,6 +12,7 @@ import torch
 from schemas.candidates import Candidate
 from schemas.manifest import load
 from schemas.mrc import MrcExample
+from schemas.paths import shown_path
 from schemas.shards import read_examples
 from schemas.spans import CharSpan
 from tests.training.methods.fitting import fit, predict_all
@@ -75,7 +76,7 @@ def test_the_manifest_says_of_what_they_were_made_and_how_often_they_hold_the_an
 ) -> None:
     baseline_candidates(config(baseline, tmp_path), RECORDS)
     index = load(tmp_path / "candidates")
-    assert index.config["baseline"] == str(baseline) and index.config["size"] == 8
+    assert index.config["baseline"] == shown_path(baseline) and index.config["size"] == 8
     assert len(index.config["baseline_sha256"]) == len(index.config["records_sha256"]) == 64
     assert {lang: counts.examples for lang, counts in index.counts.items()} == {"en": 3, "de": 2, "zh": 1}
     ranks = [row.gold_rank or math.inf for row in read_examples(tmp_path / "candidates")]

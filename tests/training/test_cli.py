@@ -110,27 +110,46 @@ def test_ctrl_c_says_what_repeating_does(capsys: pytest.CaptureFixture[str], mon
 def test_a_folder_that_is_no_dataset_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("pretrain", "clism", "--data", str(tmp_path / "absent"), "--output", str(tmp_path / "run"))
     code, _, err = run(*arguments, capsys=capsys)
-    assert code == 1 and f"{tmp_path}/absent: no such folder" in err
+    assert code == 2 and f"{tmp_path}/absent: no such folder" in err
 
 
 def test_a_model_that_is_not_there_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("training.models.files.snapshot_download", _unreachable)
-    arguments = ("--data", CLISM, "--output", str(tmp_path / "run"), "--model", str(tmp_path / "absent"))
-    code, _, err = run("pretrain", "clism", *arguments, capsys=capsys)
-    assert code == 1 and f"{tmp_path}/absent: no such folder" in err
-    assert not (tmp_path / "run").exists()
+    arguments = ("--data", CLISM, "--output", str(tmp_path / "run"))
+    for model, expected in ((str(tmp_path / "absent"), 2), ("absent/model", 1)):  # a path; a name on the hub
+        code, _, err = run("pretrain", "clism", *arguments, "--model", model, capsys=capsys)
+        assert code == expected and f"{model}: no such folder" in err
+        assert not (tmp_path / "run").exists()
 
 
 def test_texts_longer_than_the_model_has_positions_for_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ("--data", CLISM, "--output", str(tmp_path), "--max-target-tokens", "400", *FAST)
+    lengths = ("--max-target-tokens", "400", "--max-tokens", "600")
+    arguments = ("--data", CLISM, "--output", str(tmp_path), *lengths, *FAST)
     code, _, err = run("pretrain", "tiny_clism", *arguments, capsys=capsys)
-    assert (
-        code == 2 and "make 532 with special tokens, but tiny has positions for 512. Lower --max-target-tokens" in err
-    )
+    assert code == 2 and "of 128 and 400 tokens make sequences of up to 532 with special tokens, but tiny has" in err
+    assert "positions for 512. Expected at most --max-tokens 512" in err
+
+
+@pytest.mark.parametrize(
+    "recipe, data, lengths, expected",
+    [
+        ("tiny_clism", CLISM, "--max-target-tokens 257", "--max-target-tokens: expected at most the 256 tokens of"),
+        ("tiny_clism", CLISM, "--max-source-tokens 0", "--max-source-tokens: expected 1 or more, found 0"),
+        ("tiny_mpmr", ANCHOR_MRC, "--max-context-tokens 600", "found 600. Lower it or raise --max-tokens"),
+        ("tiny_mpmr", ANCHOR_MRC, "--max-query-tokens 500", "queries of 500 tokens leave no room for a context in 512"),
+        ("tiny_mpmr", ANCHOR_MRC, "--max-tokens 8", "--max-tokens: expected 16 or more, found 8"),
+    ],
+)
+def test_texts_that_do_not_fit_into_a_sequence_are_refused(
+    recipe: str, data: str, lengths: str, expected: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = str(tmp_path / "run")
+    code, _, err = run("pretrain", recipe, "--data", data, "--output", output, *lengths.split(), capsys=capsys)
+    assert code == 2 and expected in err and not (tmp_path / "run").exists()
 
 
 # --- a run ------------------------------------------------------------------------------------------------------------
@@ -161,9 +180,7 @@ def test_a_run_from_data_to_a_model_that_hugging_face_loads(tmp_path: Path, caps
 
     code, _, err = run(*command, "--learning-rate", "0.5", capsys=capsys)
     assert code == 2
-    assert (
-        "holds another run, which this command cannot go on with. recipe.learning_rate: 0.001 when the run was" in err
-    )
+    assert "holds another run, which this command cannot go on with. recipe.learning_rate: 0.001 before, 0.5 now" in err
     code, _, err = run(*command[:3], CLISM, *command[4:], capsys=capsys)
     assert code == 2 and "has schema clism/1" in err
 

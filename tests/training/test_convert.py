@@ -40,20 +40,21 @@ def write(tmp_path: Path) -> Any:
 
 
 def test_a_folder_holds_the_records_of_the_files_and_says_whose_they_are(write: Any, tmp_path: Path) -> None:
-    paths = (write("dev-en.tsv", "One.\t1.\t1\nTwo.\tNS\t0\n"), write("test-de.tsv", "Eins.\t1.\n"))
+    paths = (write("dev-en.tsv", "One.\t1.\t1\nTwo.\tNS\t0\n"), write("test-de.tsv", "Eins.\t1.\t1\n"))
     told = run(ConvertConfig("paws_x", paths, tmp_path / "out"))
     assert list(read_examples(tmp_path / "out", verify=True)) == read_records(paths, "paws_x").records
     index = load(tmp_path / "out")
-    assert index.counts == {"de": RecordCounts(1, 1), "en": RecordCounts(2, 2)}
+    assert index.counts == {"de": RecordCounts(1, 1, {}, 1, 1), "en": RecordCounts(2, 2, {}, 2, 2)}
     assert index.config == {"task": "paws_x", "langs": []}
     assert [(file.corpus, file.path, file.bytes) for file in index.inputs] == [
         ("paws_x", "dev-en.tsv", 20),
-        ("paws_x", "test-de.tsv", 9),
+        ("paws_x", "test-de.tsv", 11),
     ]
     assert list(find_problems(tmp_path / "out")) == []
     assert "out: 3 records (pair/1) of 2 files of paws_x\n" in told
     assert "  en               2 records\n" in told
-    assert "  unlabelled           1 records\n  untranslated         1 records\n" in told
+    assert "noticed in the files:\n  untranslated         1 records\n" in told
+    assert "en: 2 records read = 2 examples + 0 refused\nen: 2 labels found = 2 labels kept + 0 refused\n" in told
     assert "Left out" not in told
 
 
@@ -67,7 +68,8 @@ def test_records_that_break_the_contract_are_rejects(write: Any, tmp_path: Path)
         ("breaks_contract", "en", "xquad.en.json", 4),
     ]
     assert rejects[0]["excerpt"] == "id is empty: ? ||| Hanoi 1."
-    assert load(tmp_path / "out").totals == RecordCounts(4, 2, {"breaks_contract": 2})
+    refused = {"breaks_contract": 2}
+    assert load(tmp_path / "out").totals == RecordCounts(4, 2, refused, 4, 2, refused)
     assert list(find_problems(tmp_path / "out")) == []
     assert "2 records, 2 rejects" in told
     assert "out --rejects" in told
@@ -75,7 +77,8 @@ def test_records_that_break_the_contract_are_rejects(write: Any, tmp_path: Path)
 
 def test_rejects_are_all_counted_and_some_kept(write: Any, tmp_path: Path) -> None:
     run(ConvertConfig("xquad", (write("xquad.en.json", squad("a", *[""] * 150)),), tmp_path / "out"))
-    assert load(tmp_path / "out").totals == RecordCounts(151, 1, {"breaks_contract": 150})
+    refused = {"breaks_contract": 150}
+    assert load(tmp_path / "out").totals == RecordCounts(151, 1, refused, 151, 1, refused)
     assert sum(batch.num_rows for batch in read_rejects(tmp_path / "out")) == 100
 
 
@@ -87,6 +90,55 @@ def test_ids_become_unique_in_each_language(write: Any, tmp_path: Path) -> None:
     assert list(find_problems(tmp_path / "out")) == []
     assert "duplicate_id         2 records" in told
     assert "now has #2 after it" in told
+    published = [example.source_id for example in read_examples(tmp_path / "out")]
+    assert published == [None, "7", "7#2", "7", None]
+
+
+def test_mlqas_questions_keep_their_ids_and_languages(write: Any, tmp_path: Path) -> None:
+    names = ("de-question-de", "de-question-es", "es-question-es")
+    paths = tuple(write(f"test-context-{name}.json", squad("7", "7")) for name in names)
+    run(ConvertConfig("mlqa", paths, tmp_path / "out"))
+    found = [(each.lang, each.query_lang, each.id, each.source_id) for each in read_examples(tmp_path / "out")]
+    assert found == [
+        *(("de", asked_in, *ids) for asked_in in (None, "es") for ids in (("7", None), ("7#2", "7"))),
+        ("es", None, "7", None),
+        ("es", None, "7#2", "7"),
+    ]
+    assert list(find_problems(tmp_path / "out")) == []
+
+
+def test_every_label_that_is_left_out_is_counted_and_shown(write: Any, tmp_path: Path, capsys: Any) -> None:
+    content = json.loads(squad("a", "", "b", "c"))
+    of = [paragraph["qas"][0]["answers"][0] for paragraph in content["data"][0]["paragraphs"]]
+    of[3]["answer_start"] = 3
+    told = run(ConvertConfig("xquad", (write("xquad.en.json", json.dumps(content)),), tmp_path / "out"))
+    assert "en: 4 labels found = 2 labels kept + 2 refused (answer_elsewhere 1, breaks_contract 1)\n" in told
+    assert load(tmp_path / "out").totals == RecordCounts(
+        4, 3, {"breaks_contract": 1}, 4, 2, {"answer_elsewhere": 1, "breaks_contract": 1}
+    )
+    assert list(find_problems(tmp_path / "out")) == []
+    assert inspect(["show", str(tmp_path / "out"), "--rejects", "answer_elsewhere"]) == 0
+    shown = capsys.readouterr().out
+    assert "en  xquad.en.json:4  c\n  label: answer_elsewhere\n  'Hanoi' at 3, where there is 'oi 3.'\n" in shown
+
+
+def test_sentences_that_a_reader_leaves_out_are_rejects(write: Any, tmp_path: Path) -> None:
+    opinion = '<Opinion target="NULL" category="X" polarity="positive" from="0" to="0"/>'
+    sentences = [
+        f'<sentence id="1"><text>Good.</text><Opinions>{opinion}</Opinions></sentence>',
+        f'<sentence id="2" OutOfScope="TRUE"><text>Odd.</text><Opinions>{opinion}</Opinions></sentence>',
+    ]
+    path = write("EN_REST_SB1_TEST.xml.gold", f"<Reviews>{''.join(sentences)}</Reviews>")
+    told = run(ConvertConfig("absa", (path,), tmp_path / "out"))
+    assert "en: 2 records read = 1 examples + 1 refused (out_of_scope 1)\n" in told
+    assert "en: 2 labels found = 0 labels kept + 2 refused (null_target 1, out_of_scope 1)\n" in told
+    rejects = [row for batch in read_rejects(tmp_path / "out") for row in batch.to_pylist()]
+    assert [(row["reason"], row["unit"], row["record_id"], row["line"]) for row in rejects] == [
+        ("null_target", "label", "1", 1),
+        ("out_of_scope", "record", "2", 2),
+        ("out_of_scope", "label", "2", 2),
+    ]
+    assert list(find_problems(tmp_path / "out")) == []
 
 
 def test_the_same_files_give_the_same_bytes(write: Any, tmp_path: Path) -> None:
@@ -137,24 +189,34 @@ def test_what_cannot_be_converted_is_refused_before_anything_is_written(write: A
 # --- real files -------------------------------------------------------------------------------------------------------
 
 REAL_FILES = [
-    ("xquad", "qa/xquad/xquad.*.json", "mrc/1", 12 * 1_190, {}),
-    ("tydiqa", "qa/tydiqa/*.json", "mrc/1", 8_773, {"duplicate_id": 3_607}),
-    ("universal_ner", "ner/UNER*/*.iob2", "tagging/1", 13_075, {"duplicate_id": 2_000}),
-    ("paws_x", "pairs/pawsx/*.tsv", "pair/1", 28_000, {"untranslated": 339}),
+    ("xquad", "qa/xquad/xquad.*.json", "mrc/2", 12 * 1_190, 12 * 1_190, {}),
+    ("tydiqa", "qa/tydiqa/*.json", "mrc/2", 8_773, 12_450, {"duplicate_id": 3_607}),
+    ("universal_ner", "ner/UNER*/*.iob2", "tagging/1", 13_075, 14_119, {"duplicate_id": 2_000}),
+    ("paws_x", "pairs/pawsx/*.tsv", "pair/1", 28_000, 28_000, {"untranslated": 339}),
 ]
 
 
 @pytest.mark.real_data
-@pytest.mark.parametrize("task, pattern, schema, records, noticed", REAL_FILES)
+@pytest.mark.parametrize("task, pattern, schema, records, labels, noticed", REAL_FILES)
 def test_real_files_keep_the_contract_and_are_shown(
-    task: str, pattern: str, schema: str, records: int, noticed: dict[str, int], tmp_path: Path, capsys: Any
+    task: str,
+    pattern: str,
+    schema: str,
+    records: int,
+    labels: int,
+    noticed: dict[str, int],
+    tmp_path: Path,
+    capsys: Any,
 ) -> None:
     paths = tuple(sorted(REAL.glob(pattern)))
     if not paths:
         pytest.skip("the real data are not here")
     told = run(ConvertConfig(task, paths, tmp_path / "out"))
     index = load(tmp_path / "out")
-    assert (index.schema, index.totals) == (schema, RecordCounts(records, records))
+    counts = index.totals
+    assert isinstance(counts, RecordCounts)
+    assert (index.schema, counts.records_read, counts.examples) == (schema, records, records)
+    assert counts.record_rejects == counts.label_rejects == {} and counts.labels_found == counts.labels_kept == labels
     for reason, count in noticed.items():
         assert f"{reason:{max(map(len, noticed))}}  {count:>8,} records" in told
     assert inspect(["verify", str(tmp_path / "out")]) == 0

@@ -158,7 +158,7 @@ def test_sentences_of_files_with_the_same_name(models: dict[str, Path], tmp_path
 def test_entities_that_overlap_count_in_span_f1(models: dict[str, Path], tmp_path: Path) -> None:
     said = said_by(models["tagging"], "wikiann", tagged(tmp_path / "test-de.tsv", lambda at, n: ["O"] * n))
     gold = tagged(tmp_path / "test-de.tsv", lambda at, n: tags_of(said[at].unresolved[-1:], n))
-    records, _ = TASKS["wikiann"].read(gold, "de")
+    records, *_ = TASKS["wikiann"].read(gold, "de")
     config = EvaluateConfig(str(models["tagging"]), "wikiann", (gold,), output=str(tmp_path / "out"), reporting=FEW)
 
     report = evaluate(config)
@@ -213,8 +213,12 @@ def test_files_without_labels_are_predicted_but_not_scored(models: dict[str, Pat
     assert run(replace(config, labels=(labels,))) == (output / "report.txt").read_text()  # the gold file says: German
 
     blank = squad(tmp_path / "xquad.th.json", dict.fromkeys(TEXTS, ""))
-    with pytest.raises(InputError, match="has no labels"):
-        run(EvaluateConfig(str(models["qa"]), "xquad", (blank,), output=str(tmp_path / "qa")))
+    plain = paired(tmp_path / "test-fr.tsv", None)
+    for kind, task, each in (("qa", "xquad", blank), ("pairs", "xnli", plain), ("tagging", "conll", gold)):
+        reporting = replace(FEW, langs=("de",))
+        with pytest.raises(InputError, match=r"has no labels, so nothing is scored\. The predictions"):
+            run(EvaluateConfig(str(models[kind]), task, (each,), output=str(tmp_path / kind), reporting=reporting))
+        assert len(list((tmp_path / kind / "predictions").iterdir())) == 2
 
 
 def test_results_stand_in_the_runs_folder(models: dict[str, Path], tmp_path: Path) -> None:

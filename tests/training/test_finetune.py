@@ -230,6 +230,8 @@ def test_a_question_whose_answer_is_lost_is_left_out_and_told(
     finetune(replace(given, recipe=short))
     told = capsys.readouterr().err
     assert "answers that are not where their file says, left out: 1\n" in told
+    assert "--train: 16 records read = 16 examples + 0 refused\n" in told
+    assert "--train: 16 labels found = 15 labels kept + 1 refused (answer_elsewhere 1)\n" in told
     assert "16 records in 15 sequences" in told and "left out, as their answers were lost: 1 sequences" in told
 
 
@@ -246,6 +248,11 @@ def test_a_question_whose_answer_is_lost_is_left_out_and_told(
             {"recipe": {"method": Que(), "task": "xnli"}},
             "method que has nothing for pairs. Methods for it: plain, unif",
         ),
+        (
+            {"recipe": {"task": "xnli"}},
+            "recipe plain_qa is for qa, but --task xnli is pairs. Recipes for pairs: plain_pairs, mpmr_paws_x, mpmr_xn",
+        ),
+        ({"recipe": {"name": "mpmr_squad", "task": "conll"}}, "mpmr_squad is for qa, but --task conll is tagging"),
         ({"recipe": {"max_tokens": 4_000}}, "has positions for 512"),
         ({"recipe": {"task": "sqaud"}}, "Did you mean 'squad'"),
         ({"recipe": {"steps": 0, "epochs": 0.0}}, "nothing to do"),
@@ -273,8 +280,20 @@ def test_a_broken_file_is_named(given: FinetuneConfig, tmp_path: Path) -> None:
         finetune(replace(given, train=(broken,)))
 
 
+def test_unanswerable_questions_are_no_dev_file(given: FinetuneConfig) -> None:
+    document = json.loads(given.dev[0].read_text("utf-8"))
+    document["data"][0]["paragraphs"][0]["qas"][0] |= {"answers": [], "is_impossible": True}
+    given.dev[0].write_text(json.dumps(document), "utf-8")
+    with pytest.raises(InputError, match="--dev: 1 of 8 questions are unanswerable, such as q0"):
+        finetune(given)
+
+
 def test_a_head_that_hugging_faces_model_brings_is_gone_on_with(
-    given: FinetuneConfig, xlmr_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    given: FinetuneConfig,
+    xlmr_folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     theirs = AutoModelForQuestionAnswering.from_pretrained(xlmr_folder)
     theirs.save_pretrained(tmp_path / "theirs")
@@ -282,7 +301,10 @@ def test_a_head_that_hugging_faces_model_brings_is_gone_on_with(
     finetune(replace(given, recipe=replace(given.recipe, steps=1), dev=(), dev_langs=(), output=str(tmp_path / "new")))
     assert "head qa: new" in capsys.readouterr().err
     still = replace(given.recipe, model=str(tmp_path / "theirs"), steps=1, learning_rate=0.0)
+    caplog.clear()
     finetune(replace(given, recipe=still, dev=(), dev_langs=()))
-    assert "head qa: of the starting model" in capsys.readouterr().err
+    told = capsys.readouterr().err + caplog.text
+    assert "head qa: of the starting model" in told
+    assert "corrupted" not in told and "lm_head" not in told and "MLM head" not in told  # which nobody needs here
     ours = AutoModelForQuestionAnswering.from_pretrained(tmp_path / "run" / "model")
     assert torch.equal(ours.qa_outputs.weight, theirs.qa_outputs.weight)

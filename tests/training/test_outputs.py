@@ -324,7 +324,7 @@ def test_a_finished_command_ends_before_torch_is_imported(commands: dict[str, Co
         code = (
             "import sys, training.cli as cli\n"
             f"cli.main({line!r})\n"
-            "print([name for name in ('torch', 'safetensors') if name in sys.modules])"
+            "print([name for name in ('torch', 'transformers') if name in sys.modules])"
         )
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 0 and "complete, nothing to do" in done.stderr, done.stderr

@@ -14,7 +14,7 @@ import torch
 
 from schemas.mrc import PairExample
 from tests.training.tuned import METHODS, UNIFIED, named, save_tuned
-from training.errors import ConfigError, InputError
+from training.errors import ConfigError
 from training.inference import load_predictor, predict
 from training.inference_config import Computing, PredictConfig
 from training.predict import run
@@ -35,7 +35,7 @@ def ask(model: str, lines: list[Any], tmp_path: Path, **options: Any) -> tuple[i
     """The exit code, and what is answered; lines that are no bytes yet become JSON."""
     raw = [line if isinstance(line, bytes) else json.dumps(line, ensure_ascii=False).encode() for line in lines]
     (tmp_path / "in.jsonl").write_bytes(b"".join(line + b"\n" for line in raw))
-    config = PredictConfig(model, str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), **options)
+    config = PredictConfig(model, str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl"), overwrite=True, **options)
     code = run(config)
     assert not list(tmp_path.glob(".*"))
     return code, [json.loads(line) for line in (tmp_path / "out.jsonl").read_bytes().split(b"\n")[:-1]]
@@ -130,28 +130,37 @@ def test_bad_lines_say_what_is_wrong_in_their_place(
     cases: list[tuple[Any, Any]] = [
         (good, None),
         (b"{", "line 2: expected a JSON object, found what is not JSON (Expecting property name"),
-        (b"", ...),  # a blank line is no line, but is counted
+        (b"", "line 3: expected a JSON object, found a blank line"),
         ([1], "line 4: expected a JSON object, found a list"),
         ({"query": "Wo ?", "id": "x"}, "line 5: expected 'context', a string; found only 'query', 'id'"),
         ({"query": 3, "context": ""}, "line 6: expected 'query', a string; found a number"),
         ({**good, "question": "Wer ?"}, "line 7: expected 'query' or 'question', found both"),
         (b'{"query": "\xff"}', "line 8: expected UTF-8, found byte 0xff"),
         (b'{"query": "\\ud83d"}', "line 9: expected 'query', a text; found half a surrogate pair, \\ud83d"),
-        ({**good, "id": 1.5}, "line 10: expected 'id', a string or a whole number; found a number"),
-        ({**good, "id": True}, "line 11: expected 'id', a string or a whole number; found a truth value"),
+        ({**good, "id": [1]}, "line 10: expected 'id', a string, a number, true, false or null; found a list"),
+        ({**good, "id": {}}, "line 11: expected 'id', a string, a number, true, false or null; found an object"),
         (b"[" * 100_000, "line 12: expected a JSON object, found what is not JSON"),
         (b"9" * 5_000, "line 13: expected a JSON object, found"),
+        ({**good, "id": float("nan")}, "line 14: expected a JSON object, found what is not JSON"),
+        (b" \t\r", "line 15: expected a JSON object, found a blank line"),
         ({**good, "id": "last", "context": "a\u2028b"}, None),
     ]  # fmt: skip
     code, found = ask(models["Plain-qa"], [line for line, _ in cases], tmp_path, batch_size=3)
-    answered = [(line, expected) for line, expected in cases if expected is not ...]
-    assert code == 1 and len(found) == len(answered) == 13
-    for (_, expected), each in zip(answered, found, strict=True):
+    assert code == 1 and len(found) == len(cases) == 16
+    for (_, expected), each in zip(cases, found, strict=True):
         assert ("answers" in each) == (expected is None)
         assert expected is None or each["error"].startswith(expected)
-    assert [each["id"] for each in found] == [1, 2, 4, "x", 6, 7, 8, 9, 10, 11, 12, 13, "last"]
+    assert [each["id"] for each in found] == [1, 2, 3, 4, "x", *range(6, 16), "last"]
     told = capsys.readouterr().err
-    assert '11 of 13 lines could not be read: see their "error"\n' in told
+    assert '14 of 16 lines could not be read: see their "error"\n' in told
+
+
+def test_any_scalar_of_json_is_an_id_and_comes_back_as_it_was_spelt(models: dict[str, str], tmp_path: Path) -> None:
+    ids = ["7", "-0.50", "1e400", "12345678901234567890.25", "true", "false", "null", '"x\u00e9"', '""']
+    lines = [f'{{"query": "Wo ?", "id": {id_}, "context": "In Bonn ."}}'.encode() for id_ in ids]
+    code, _ = ask(models["Plain-qa"], lines, tmp_path)
+    told = (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()
+    assert code == 0 and [line.partition(', "answers"')[0] for line in told] == [f'{{"id": {id_}' for id_ in ids]
 
 
 def test_who_asks_a_model_something_else_is_told_what_it_answers(
@@ -265,18 +274,44 @@ def test_a_file_is_written_whole_or_not_at_all(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
 
 
+def test_an_output_that_is_there_is_replaced_only_if_it_is_asked_for(
+    models: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (given := tmp_path / "in.jsonl").write_text('{"query": "Wo ?", "context": "In Bonn ."}\n')
+    (output := tmp_path / "out.jsonl").write_text("mine")
+    (others := tmp_path / ".out.jsonl.unfinished").write_text("mine, too")
+    config = PredictConfig(models["Plain-qa"], str(given), str(output))
+    with pytest.raises(ConfigError, match=r"out\.jsonl: the file is there already\. Name another, or .*--overwrite"):
+        run(config)
+    assert output.read_text() == "mine"
+    assert run(replace(config, overwrite=True)) == 0
+    assert "answers" in output.read_text() and others.read_text() == "mine, too"
+    assert output.stat().st_mode == given.stat().st_mode  # as every new file's
+
+    def meanwhile(*_: Any, **__: Any) -> Any:
+        (tmp_path / "new.jsonl").write_text("mine")
+        return iter(())
+
+    monkeypatch.setattr("training.predict.answers", meanwhile)
+    with pytest.raises(ConfigError, match=r"new\.jsonl: the file is there already"):
+        run(replace(config, output=str(tmp_path / "new.jsonl")))
+    assert (tmp_path / "new.jsonl").read_text() == "mine"
+    assert {path.name for path in tmp_path.iterdir()} == {"in.jsonl", "out.jsonl", "new.jsonl", others.name}
+
+
 def test_what_cannot_work_is_refused_before_the_model_is_read(tmp_path: Path) -> None:
     (tmp_path / "in").write_text("")
     none = str(tmp_path / "none")
     cases: list[tuple[dict[str, Any], type[Exception], str]] = [
-        ({"input": none}, InputError, "none: no such file. Expected JSON lines, or -"),
+        ({"input": none}, ConfigError, "none: no such file. Expected JSON lines, or -"),
         ({"output": f"{none}/x"}, ConfigError, "expected a file in a folder that exists"),
         ({"output": str(tmp_path)}, ConfigError, "expected a file in a folder that exists"),
+        ({"output": "/dev/null"}, ConfigError, "--output /dev/null: no regular file. Expected one to write, or -"),
         ({"best": 0}, ConfigError, "--best: expected 1 to 20, found 0"),
         ({"best": 21}, ConfigError, "--best: expected 1 to 20, found 21"),
         ({"batch_size": 0}, ConfigError, "--batch-size: expected 1 or more, found 0"),
         ({"computing": Computing(batch_tokens=0)}, ConfigError, "--batch-tokens: expected 1 or more, found 0"),
-        ({}, InputError, "none: no such folder|no model"),
+        ({}, ConfigError, "none: no such folder"),
     ]
     for changes, error, message in cases:
         with pytest.raises(error, match=message):

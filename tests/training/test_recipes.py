@@ -2,11 +2,17 @@ from __future__ import annotations
 
 import ast
 import inspect
-from dataclasses import FrozenInstanceError, fields
+from dataclasses import FrozenInstanceError, fields, replace
+from typing import Any
 
 import pytest
 
+from tests import paper_settings
 from training import recipes
+from training.data.features import Limits
+from training.few_shot import FewShotConfig
+from training.finetune_recipes import FINETUNE_ABOUT, FINETUNE_RECIPES, METHOD_NAMES, METHODS, TwoStage
+from training.pretrain import limits_of
 from training.recipes import ABOUT, RECIPES, ClismObjective, WaeObjective
 from training.run_folder import RECIPES_FOR
 
@@ -36,6 +42,64 @@ def test_every_recipe_is_known_by_its_name_and_told_of() -> None:
     assert [recipe.name for recipe in RECIPES.values()] == list(RECIPES) == list(ABOUT)
     for schema, objective in (("clism/1", ClismObjective), ("anchor_mrc/1", WaeObjective)):
         assert RECIPES_FOR[schema] == [name for name, each in RECIPES.items() if isinstance(each.objective, objective)]
+
+
+# Recipes of no paper, and variants of a paper's to compare with: named here, or the table has all of their fields.
+OURS = {
+    "pretrain": ("clism_no_cacr", "mlm_only", "tiny_clism", "tiny_mpmr"),
+    "finetune": (
+        *("plain_qa", "plain_tagging", "plain_pairs", "clism_ner_que"),
+        *("two_stage_hl", "two_stage_aacl", "two_stage_mml", "two_stage_hard_em"),
+    ),
+}
+OF_COMMAND: dict[str, dict[str, Any]] = {"pretrain": {**RECIPES}, "finetune": {**FINETUNE_RECIPES}}
+NAMED = [(command, name) for command, known in OF_COMMAND.items() for name in known]
+
+
+def plain(value: Any) -> Any:
+    """As the table has it: a method by its name."""
+    return {"name": METHOD_NAMES[type(value)]} if isinstance(value, tuple(METHODS.values())) else value
+
+
+@pytest.mark.parametrize("command, name", NAMED)
+def test_recipes_have_the_values_of_the_table_of_paper_settings(command: str, name: str) -> None:
+    of_recipe = [row for row in paper_settings.rows(command) if row.names(name)]
+    assert paper_settings.differences(OF_COMMAND[command][name], of_recipe, plain) == []
+    assert paper_settings.named_twice(of_recipe) == []
+
+
+@pytest.mark.parametrize("command, name", [(of, name) for of, name in NAMED if name not in OURS[of]])
+def test_every_field_of_a_papers_recipe_has_a_row(command: str, name: str) -> None:
+    of_recipe = [row for row in paper_settings.rows(command) if row.names(name)]
+    by_leaf = [row._replace(fields=tuple(each for each in row.fields if each != "method")) for row in of_recipe]
+    assert paper_settings.uncovered(OF_COMMAND[command][name], by_leaf) == []
+
+
+@pytest.mark.parametrize("command", OF_COMMAND)
+def test_the_table_names_recipes_that_exist_and_explains_what_is_not_the_papers(command: str) -> None:
+    of_command = paper_settings.rows(command)
+    assert paper_settings.unknown(of_command, OF_COMMAND[command]) == [] == paper_settings.unexplained(of_command)
+    assert not [name for name in OURS[command] if name.endswith("_paper")]
+
+
+def test_few_shot_training_has_the_values_of_the_table_of_paper_settings() -> None:
+    of_command = paper_settings.rows("few-shot")
+    assert {name for row in of_command for name in row.fields} == {"sizes", "resamples"}
+    assert paper_settings.differences(FewShotConfig(FINETUNE_RECIPES["clism_few_shot"]), of_command) == []
+
+
+def test_the_lengths_of_a_recipe_are_those_of_its_batches() -> None:
+    clism, mpmr = (limits_of(RECIPES[name]) for name in ("clism_paper", "mpmr_base"))
+    assert (clism.source, clism.target, clism.total) == (128, 128, 256)
+    assert (mpmr.query, mpmr.context, mpmr.total) == (128, 512, 512)
+    objective = WaeObjective(max_tokens=300, max_context_tokens=200)
+    assert limits_of(replace(RECIPES["mpmr_base"], objective=objective)) == Limits(query=128, context=200, total=300)
+
+
+def test_the_papers_two_stage_training_keeps_the_true_answer_at_its_rank() -> None:
+    assert FINETUNE_RECIPES["two_stage_paper"].method == TwoStage(temperature=10.0, gold_first=False)
+    assert FINETUNE_RECIPES["two_stage"].method == TwoStage(temperature=0.1, gold_first=True)
+    assert list(FINETUNE_RECIPES) == list(FINETUNE_ABOUT)
 
 
 def test_every_field_says_what_it_is() -> None:

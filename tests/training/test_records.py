@@ -14,11 +14,15 @@ from schemas.counts import RecordCounts
 from schemas.manifest import DatasetError
 from schemas.mrc import MrcExample, PairExample, TaggingExample
 from schemas.spans import CharSpan
+from training import convert, score
+from training.convert import ConvertConfig
 from training.data.write import write_dataset
 from training.errors import ConfigError, InputError
 from training.records import few, labels_of, read_records
+from training.score import ScoreConfig
 from training.tasks.catalog import TASKS
 
+GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 REAL = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 PAIR = PairExample("1", "de", "Anna wohnt in Hanoi.", "In Hanoi wohnt Anna.", "1", "paws_x")
 
@@ -104,6 +108,59 @@ def test_records_without_labels_are_refused_only_where_they_are_needed(files: di
         read_records([tmp_path / "t"], "conll", labelled=True)
 
 
+BLANK = squad(("a", None), ("b", None))
+UNLABELLED = {
+    "squad": ("dev-v1.1.json", BLANK),
+    "xquad": ("xquad.de.json", BLANK),
+    "mlqa": ("test-context-de-question-es.json", BLANK),
+    "tydiqa": ("tydiqa-goldp-dev-finnish.json", BLANK),
+    "wikiann": ("test-de.tsv", "In\nBonn\n\nEms\n"),
+    "conll": ("deu.testb", "In\nBonn\n\nEms\n"),
+    "universal_ner": ("de_pud-ud-test.iob2", "# text = In Bonn\n1\tIn\n2\tBonn\n\n# text = Ems\n1\tEms\n"),
+    "absa": (
+        "EN_REST_SB1_TEST.xml",
+        '<Reviews><sentence id="1"><text>A.</text></sentence><sentence id="2"><text>B.</text></sentence></Reviews>',
+    ),
+    "paws_x": ("test-de.tsv", pair_lines(("Eins.", "1."), ("Zwei.", "2."))),
+    "xnli": ("xnli.test.tsv", "language\tgold_label\tsentence1\tsentence2\nde\t\tA\tB\nde\t \tC\tD\n"),
+}
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_files_without_labels_are_treated_alike_by_all_tasks(task: str, tmp_path: Path) -> None:
+    name, content = UNLABELLED[task]
+    (path := tmp_path / name).write_text(content, encoding="utf-8")
+    (predictions := tmp_path / "predictions").write_text("{}", encoding="utf-8")
+    read = read_records([path], task)  # as evaluate does
+    assert read.flags == {"unlabelled": 2} and len(read.records) == 2
+    assert [each for each in read.accounts if "labels" in each] == []
+    told = rf"{name}: 2 of 2 records have no label\. XTREME takes the labels out of its test files: give the file as"
+    with pytest.raises(InputError, match=told):
+        read_records([path], task, labelled=True)  # as finetune and few-shot do
+    with pytest.raises(InputError, match=told):
+        score.run(ScoreConfig(task, (path,), (predictions,)))
+    with pytest.raises(InputError, match=told):
+        convert.run(ConvertConfig(task, (path,), tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_became_of_all_labels_is_told(files: dict[str, Path]) -> None:
+    read = read_records([files["dev-en.tsv"], files["pairs"], files["xquad.en.json"].with_name("dev-de.tsv")], "paws_x")
+    assert read.counts == {"de": RecordCounts(2, 2, {}, 2, 2), "en": RecordCounts(2, 2, {}, 2, 2)}
+    assert read.accounts == [
+        "4 records read = 4 examples + 0 refused",
+        "4 labels found = 4 labels kept + 0 refused",
+    ]
+
+
+def test_a_folder_of_an_older_version_is_read(tmp_path: Path) -> None:
+    read = read_records([GOLDEN / "mrc-1"], "squad")
+    assert len(read.records) == 8 and read.counts["en"].labels_kept == 3
+    assert {(record.query_lang, record.source_id) for record in read.records} == {(None, None)}  # type: ignore[union-attr]
+    write_dataset(tmp_path / "new", "mrc/2", read.records, read.counts)
+    assert read_records([tmp_path / "new"], "squad").records == read.records
+
+
 def test_unanswerable_questions_of_a_folder_have_their_label(tmp_path: Path) -> None:
     row = MrcExample("1", "en", "Where?", "It is not told.", (), (), False, "mine", None)
     write_dataset(tmp_path / "q", "mrc/1", [row], {"en": RecordCounts(1, 1)})
@@ -119,13 +176,13 @@ def test_unanswerable_questions_of_a_folder_have_their_label(tmp_path: Path) -> 
         (["dev-de.tsv", "dev-en.tsv"], "paws_x", ("de",), ConfigError, "a language for each of 2 files, found 1"),
         (["dev-de.tsv", "dev-de.tsv"], "paws_x", (), ConfigError, "dev-de.tsv: given twice"),
         (["empty-en.tsv"], "paws_x", ("en",), InputError, "empty-en.tsv: holds no record"),
-        (["dev-de.tsv", "absent.tsv"], "paws_x", (), InputError, "absent.tsv: no such file or folder"),
+        (["dev-de.tsv", "absent.tsv"], "paws_x", (), ConfigError, "absent.tsv: no such file or folder"),
         (
             ["pairs"],
             "xquad",
             (),
             ConfigError,
-            "has schema pair/1, but the task reads mrc/1. Records of pair/1 are for p",
+            "has schema pair/1, but the task reads mrc/2. Records of pair/1 are for p",
         ),
         (["pairs"], "paws_x", ("en",), ConfigError, "its records are of de, but its language is 'en'"),
         (["dev-de.tsv", "pairs"], "xnli", (), InputError, "dev-de.tsv:1: expected a label of contradiction"),
@@ -178,6 +235,17 @@ def test_a_smaller_draw_of_a_sample_is_part_of_the_larger_and_another_sample_is_
 def test_a_draw_is_from_all_over_the_records() -> None:
     fifths = [int(record.id) // 200 for record in few(many(1000), 100, sample=3)]
     assert all(8 <= fifths.count(fifth) <= 34 for fifth in range(5))
+
+
+def test_a_draw_of_questions_is_that_of_their_texts_whatever_else_is_known_of_them() -> None:
+    asked = [
+        MrcExample(f"{n}", "de", f"Wer ist {n}?", f"{n} ist hier.", (), (), False, "mlqa", None, None, None)
+        for n in range(50)
+    ]
+    known = [replace(each, query_lang="es", source_id="x", id=f"x#{at}") for at, each in enumerate(asked)]
+    drawn = few(asked, 10, sample=1)
+    assert [each.query for each in few(known, 10, sample=1)] == [each.query for each in drawn]
+    assert [each.id for each in drawn][:4] == ["13", "23", "30", "26"]
 
 
 def test_a_draw_stays_what_it_is() -> None:

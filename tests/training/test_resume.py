@@ -96,6 +96,6 @@ def test_how_a_batch_is_divided_may_change_and_is_told(tmp_path: Path, capsys: p
     config = config_for("tiny_clism", tmp_path / "run")
     kill_at(config, 4)
     pretrain(replace(config, micro_batch_tokens=0))
-    told = "so not the same to the bit: micro_batch_tokens: 150 when the run was begun, 0 now"
+    told = "so not the same to the bit: micro_batch_tokens: 150 before, 0 now"
     assert told in capsys.readouterr().err
     assert [row["step"] for row in losses(config.output)] == list(range(1, 11))

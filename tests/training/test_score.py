@@ -81,6 +81,25 @@ def test_text_shows_figures_intervals_notes_and_where_each_number_comes_from(xqu
     assert any(line.startswith("xquad.avg(en,de)|scorer:squad1.1|examples:4|") for line in lines)
 
 
+def test_what_became_of_the_gold_files_labels_is_told(write: Any) -> None:
+    content = squad(a="Hanoi", b="Bonn")
+    content["data"][0]["paragraphs"][1]["qas"][0]["answers"][0]["answer_start"] = 2
+    config = ScoreConfig("xquad", (write("xquad.de.json", content),), (write("p", {"a": "Hanoi", "b": "Bonn"}),))
+    told = "de: 2 labels found = 1 labels kept + 1 refused (answer_elsewhere 1)"
+    assert told in score.run(config).splitlines()
+    assert f"- `{told}`" in score.run(replace(config, format="markdown")).splitlines()
+    assert f"% {told}" in score.run(replace(config, format="latex")).splitlines()
+    found = figures(config)
+    assert found["gold"]["de"]["label_rejects"] == {"answer_elsewhere": 1}
+    assert found["rows"][0]["exact_match"]["value"] == 100.0  # its text counts, wherever it stands
+    tags = ScoreConfig("wikiann", (write("test-de.tsv", "B-LOC\nO\n\nO\n"),), (write("t", "O\nO\n\nO"),))
+    labels = ScoreConfig("paws_x", (write("labels/test-ko.tsv", "1\n0\n"),), (write("l", "1\n1\n"),))
+    assert figures(tags)["gold"]["de"]["labels_kept"] == 1 and figures(labels)["gold"]["ko"]["labels_kept"] == 2
+    strange = replace(tags, gold=(write("test-fr.tsv", "B-LOC\nO\n\nB-CITY\n"),))
+    with pytest.raises(InputError, match=r"test-fr\.tsv:4: expected O or a tag of LOC, ORG, PER; found 'B-CITY'"):
+        score.run(strange)
+
+
 def test_markdown_and_latex_are_laid_out_as_papers_are(xquad: ScoreConfig) -> None:
     markdown = score.run(replace(xquad, format="markdown", name="mPMR_base", resamples=0)).splitlines()
     assert markdown[0] == "| xquad | en | de | avg |"
@@ -176,13 +195,13 @@ def test_what_cannot_work_is_refused(change: dict[str, Any], message: str, xquad
     [
         ("xquad", "xquad.de.json", squad(a="x"), ["x"], "p: expected a JSON object with a text for each question's id"),
         ("xquad", "xquad.de.json", squad(a="x"), {"a": None}, "p: expected a JSON object with a text"),
-        ("xquad", "xquad.de.json", squad(a=""), {"a": "x"}, "XTREME blanks the answers of its test files"),
+        ("xquad", "xquad.de.json", squad(a=""), {"a": "x"}, "de.json: 1 of 1 records have no label"),
         ("mlqa", "test-fr.json", squad(a="x"), {"a": "x"}, "scorer knows en, ar, de, es, hi, vi, zh; found 'fr'"),
         ("conll", "eng.train", "EU O\nin O\n\nBonn O\n", "O\nO\n", "p: expected 2 sentences, as"),
         ("conll", "eng.train", "EU O\nin O\n\nBonn O\n", "O\nO\n\nO\nO\n", "p:4: expected a sentence of 1 tags, as e"),
         ("conll", "eng.train", "EU O\n", "LOC\n", "p:1: expected a tag such as O, B-LOC or I-LOC, found 'LOC'"),
-        ("wikiann", "test-de.tsv", "Bonn\nam\n", "O\nO\n", "no tags. XTREME takes them out of its test files"),
-        ("xnli", "test-de.tsv", "a\tb\n", "neutral\n", "no labels. XTREME takes them out of its test files"),
+        ("wikiann", "test-de.tsv", "Bonn\nam\n", "O\nO\n", "test-de.tsv: 1 of 1 records have no label"),
+        ("xnli", "test-de.tsv", "a\tb\n", "neutral\n", "test-de.tsv: 1 of 1 records have no label"),
         ("xnli", "test-de.tsv", "neutral\nneutral\n", "neutral\n", "p: expected 2 labels, as"),
         ("xnli", "test-de.tsv", "neutral\n", "\n1\n", "p:2: expected a label of contradiction, entailment, neutral"),
         ("xnli", "test-de.tsv", "", "", "test-de.tsv: holds nothing to score"),

@@ -5,8 +5,8 @@ Every place counts tokens from the start of the example's own sequence; an answe
 A row that cannot be used gives a reason instead. What is lost within a row that can be used stands in its `notes`, once
 for each question or answer, so that the caller counts both:
 
-    truncated_question     its [QUE] lies beyond the limit: dropped
-    truncated_answer       the answer ends beyond the limit: dropped
+    truncated_question     its [QUE] is beyond what is kept of the source: dropped
+    truncated_answer       the answer ends beyond what is kept of its text: dropped
     answer_without_tokens  the tokenizer leaves out all its code points: dropped
     not_on_token_boundary  kept: the fewest tokens that cover it read as a little more than the answer, or, where the
                            tokenizer leaves out code points at its edge, as a little less
@@ -19,21 +19,28 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from schemas.clism import QUE_TOKEN
+from training.data.pieces import longest_first
 from training.data.tokens import Encoded, TextEncoder, token_span
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The most tokens of each text; special tokens come on top, 4 to a pair in XLM-R's form.
+    """The most tokens of each text, and of the sequence that two texts make: `total`, which counts special tokens too,
+    4 to a pair in XLM-R's form.
 
-    `source` and `target`: 128 a sentence (CLISM, 4.2). `query` and `context`: mPMR limits words, 50 and 200, when its
-    examples are made; that is some 350 tokens, and these keep outliers within 512 with the special tokens.
+    A source and a target that are too long together give way as `longest_first` says; a context gets what its query
+    leaves. The recipes decide all five (`training.pretrain.limits_of`).
     """
 
     source: int = 128
     target: int = 128
     query: int = 128
-    context: int = 380
+    context: int = 512
+    total: int = 512
+
+    def room(self, encoder: TextEncoder) -> int:
+        """Tokens left for two texts beside the special tokens."""
+        return self.total - len(encoder.pair((), ())[0])
 
 
 class ClismFeatures(NamedTuple):
@@ -76,14 +83,17 @@ def clism_features(row: Mapping[str, Any], encoder: TextEncoder, limits: Limits)
     if not target.ids:
         return "empty_target"
 
-    ids, in_source, in_target = encoder.pair(masked[: limits.source], target.ids[: limits.target])
+    most_source, most_target = longest_first(
+        min(len(masked), limits.source), min(len(target.ids), limits.target), limits.room(encoder)
+    )
+    ids, in_source, in_target = encoder.pair(masked[:most_source], target.ids[:most_target])
     que, answers, notes = [], [], []
     for question, place in zip(questions, que_places, strict=True):
-        if place >= limits.source:
+        if place >= most_source:
             notes.append("truncated_question")
             continue
         answer = place_answer(
-            target, question["answer_start_char"], question["answer_end_char"], in_target[0], limits.target, notes
+            target, question["answer_start_char"], question["answer_end_char"], in_target[0], most_target, notes
         )
         if answer is not None:
             que.append(in_source[0] + place)
@@ -116,10 +126,12 @@ def wae_features(row: Mapping[str, Any], encoder: TextEncoder, limits: Limits) -
     if not context.ids:
         return "empty_context"
 
-    ids, _, in_context = encoder.pair(query[: limits.query], context.ids[: limits.context])
+    query = query[: limits.query]
+    most_context = min(limits.context, limits.room(encoder) - len(query))
+    ids, _, in_context = encoder.pair(query, context.ids[:most_context])
     notes: list[str] = []
     placed = [
-        place_answer(context, span["start_char"], span["end_char"], in_context[0], limits.context, notes)
+        place_answer(context, span["start_char"], span["end_char"], in_context[0], most_context, notes)
         for span in row["answers"]
     ]
     answers = dict.fromkeys(answer for answer in placed if answer is not None)  # two may lie in the same tokens

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from schemas.mrc import PairExample
-from training.data.pieces import room_for
+from training.data.pieces import longest_first, room_for
 from training.data.task_batches import PairFeatures, number_of
 from training.data.tokens import TextEncoder
 from training.finetune_recipes import Reading
@@ -28,16 +28,7 @@ def pair_features(records: Sequence[PairExample], encoder: TextEncoder, reading:
         label = -1 if record.label is None else number_of(record.label, numbers, record.id, "label")
         first, second = encoder.ids(record.sentence1), encoder.ids(record.sentence2)
         notes = ("truncated_pair",) if len(first) + len(second) > room else ()
-        most_first, most_second = _longest_first(len(first), len(second), room)
+        most_first, most_second = longest_first(len(first), len(second), room)
         ids, _, _ = encoder.pair(first[:most_first], second[:most_second])
         found.append(PairFeatures(record.id, index, np.array(ids, np.int32), label, notes))
     return found
-
-
-def _longest_first(first: int, second: int, room: int) -> tuple[int, int]:
-    """How much of two sentences is kept: the longer gives way, down to the half."""
-    if first > second:
-        return _longest_first(second, first, room)[::-1]
-    if first + second <= room:
-        return first, second
-    return (first, room - first) if first <= room // 2 else (room // 2, room - room // 2)

@@ -24,6 +24,15 @@ def room_for(reading: Reading, taken: int, query: int = 0) -> int:
     return room
 
 
+def longest_first(first: int, second: int, room: int) -> tuple[int, int]:
+    """How many tokens of two texts are kept in `room`: the longer text gives way, down to half of the room."""
+    if first > second:
+        return longest_first(second, first, room)[::-1]
+    if first + second <= room:
+        return first, second
+    return (first, room - first) if first <= room // 2 else (room // 2, room - room // 2)
+
+
 def word_pieces(edges: Sequence[int], room: int, stride: int) -> list[tuple[int, int]]:
     """Windows of words `[first, end)`, where word i lies between edges i and i + 1 and is no longer than `room`."""
     last = len(edges) - 1

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from schemas.mrc import MrcExample
 from schemas.spans import CharSpan
 from training.data.tokens import TextEncoder
-from training.errors import ConfigError
-from training.finetune_recipes import METHOD_NAMES, MethodSettings, Plain, Que, Reading, TwoStage, Unified
+from training.finetune_checks import check_method
+from training.finetune_recipes import MethodSettings, Plain, Que, Reading, TwoStage, Unified
 from training.methods.formulation import Formulation
 from training.methods.pairs import PlainPairs
 from training.methods.que_tags import QueTags
@@ -28,16 +28,6 @@ FORMULATIONS: dict[tuple[type[MethodSettings], str], Callable[..., Formulation]]
     (Unified, "pairs"): UnifiedPairs,
     (TwoStage, "qa"): TwoStageQuestions,
 }
-
-
-def check_method(method: MethodSettings, kind: str) -> None:
-    """Raises `ConfigError` where the method has nothing for this kind of task."""
-    if (type(method), kind) not in FORMULATIONS:
-        able = [METHOD_NAMES[each] for each, of in FORMULATIONS if of == kind]
-        raise ConfigError(
-            f"method {METHOD_NAMES[type(method)]} has nothing for {kind}. Methods for it: {', '.join(able)}. "
-            "Take a recipe of one of those"
-        )
 
 
 def formulation_of(

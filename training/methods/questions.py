@@ -24,9 +24,7 @@ from training.models.folder import Pretrained
 from training.models.heads import QaHead, SpanHead
 from training.objectives import Loss
 from training.objectives.spans import log_probabilities, own_rows, span_loss, top_spans
-from training.predictions import Prediction, Span
-
-BEST = 20  # answers of a record
+from training.predictions import BEST, Prediction, Span
 
 
 class WindowAnswers(NamedTuple):

@@ -28,14 +28,14 @@ from training.methods.label_queries import (
     without_overlaps,
     word_edges,
 )
-from training.methods.questions import BEST, WindowAnswers, question_predictions, window_answers
+from training.methods.questions import WindowAnswers, question_predictions, window_answers
 from training.methods.reader import OnePass, Reader, known_before, seeded
 from training.models.folder import Pretrained
 from training.models.heads import WaeExtractor
 from training.objectives import Loss
 from training.objectives.wae import valid_pairs, wae_loss
 from training.objectives.wae_spans import LikelySpans, best_spans, cls_scores, likely_spans
-from training.predictions import Prediction
+from training.predictions import BEST, Prediction
 from training.tasks.queries import pair_queries
 
 

@@ -11,16 +11,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from schemas.counts import RecordCounts
 from training.metrics import accuracy, entity_f1, squad
 from training.tasks.tags import Entity, entities
 
 
 class Counted(NamedTuple):
-    """Counts of N examples; name → figure in percent, and the function that makes it of the K sums; what to note."""
+    """Counts of N examples; name → figure in percent, and the function that makes it of the K sums; what to note; what
+    became of the gold file's records and labels, where there is a file."""
 
     counts_NK: np.ndarray
     figures: Mapping[str, tuple[float, Callable[..., float]]]
     notes: Mapping[str, int] = {}
+    gold: RecordCounts | None = None
 
 
 def questions(

@@ -1,7 +1,8 @@
 """Entity F1 as CoNLL's scorer counts it, and the span F1 of mPMR's released code.
 
-An entity counts if its words and its type are right. Chunks are read from tags as `training.tasks.tags.entities` has
-it, which is conlleval's and seqeval's (default mode) reading. Figures are micro-averages: counts are added up first.
+An entity counts if its words and its type are right. Chunks are read from tags as `training.tasks.tags` has it: as
+seqeval's default mode does and, but for entities in BIOES and its kin that touch, as conlleval does. Figures are
+micro-averages: counts are added up first.
 """
 
 from __future__ import annotations

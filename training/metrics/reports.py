@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from schemas.counts import RecordCounts
 from training.metrics.tables import Table, latex, markdown, text
 
 TITLES = {
@@ -38,6 +39,7 @@ class Row(NamedTuple):
     figures: dict[str, Figure]
     notes: dict[str, int]
     signature: str
+    gold: RecordCounts | None = None  # what became of the gold file's records and labels
 
 
 class Report(NamedTuple):
@@ -71,18 +73,24 @@ def as_text(report: Report) -> str:
         text(Table([*header, "examples"], lines)),
         "\n".join(f"{name} = {value:.2f}" for name, value in report.extras.items()),
         "\n".join(f"{row.name}: {note} {count}" for row in report.rows for note, count in row.notes.items()),
+        "\n".join(accounts(report)),
         "\n".join(report.signatures),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def accounts(report: Report) -> list[str]:
+    """What became of the records and labels of each row's gold file."""
+    return [f"{row.name}: {line}" for row in report.rows if row.gold for line in row.gold.accounts()]
+
+
 def as_markdown(report: Report) -> str:
-    signatures = "\n".join(f"- `{each}`" for each in report.signatures)
+    signatures = "\n".join(f"- `{each}`" for each in [*report.signatures, *accounts(report)])
     return f"{markdown(as_papers(report))}\n\n{signatures}\n"
 
 
 def as_latex(report: Report) -> str:
-    signatures = "\n".join(f"% {each}" for each in report.signatures)
+    signatures = "\n".join(f"% {each}" for each in [*report.signatures, *accounts(report)])
     return f"{signatures}\n{latex(as_papers(report))}\n"
 
 
@@ -92,6 +100,7 @@ def as_json(report: Report) -> str:
         "name": report.name,
         "rows": [{"lang": row.lang, **_plain(row), **row.notes} for row in report.rows],
         "averages": [_plain(row) for row in report.averages],
+        "gold": {row.name: row.gold.to_json() for row in report.rows if row.gold},
         **report.extras,
     }
     return json.dumps(values, indent=2, ensure_ascii=False) + "\n"

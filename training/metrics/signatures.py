@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import sys
 import unicodedata
 from pathlib import Path
+
+from schemas.provenance import polyspan_version as polyspan_version
 
 
 def signature(what: str, scorer: str, **origin: object) -> str:
@@ -30,10 +31,3 @@ def checksum(*paths: Path) -> str:
     for path in paths:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:8]
-
-
-def polyspan_version() -> str:
-    try:
-        return importlib.metadata.version("polyspan")
-    except importlib.metadata.PackageNotFoundError:  # run from a checkout that is not installed
-        return "unknown"

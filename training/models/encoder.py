@@ -20,13 +20,10 @@ from transformers import AutoModel, PreTrainedModel
 
 from training.errors import ConfigError
 from training.models.attention import PACKED_ATTENTION, register_packed_attention
+from training.models.files import FAMILIES
 
 if TYPE_CHECKING:
     from training.data.batches import Packed
-
-# model_type → does its first position follow the padding's? (XLM-R: 2, since `<pad>` is 1.) Only post-norm encoders
-# whose layers one can run by themselves.
-FAMILIES = {"xlm-roberta": True, "roberta": True, "bert": False}
 
 
 class Encoder(nn.Module):

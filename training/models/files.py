@@ -1,35 +1,36 @@
-"""The files of a model of transformers: where they are, whether they are whole, and what is in them."""
+"""The files of a model of transformers: where they are, whether they are whole, and what is in them.
+
+Imports torch and transformers where a model is loaded only: wrong paths are told before, which takes no seconds.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import logging
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from huggingface_hub import snapshot_download
 from safetensors import SafetensorError
-from transformers import (
-    AutoModelForMaskedLM,
-    AutoModelForQuestionAnswering,
-    AutoModelForSequenceClassification,
-    AutoModelForTokenClassification,
-    PreTrainedModel,
-)
 
-from training.errors import InputError
-from training.models.encoder import FAMILIES
+from training.errors import ConfigError, InputError
 
-WEIGHTS = "model.safetensors"
-TASK_MODELS: dict[str, Any] = {
-    "ForQuestionAnswering": AutoModelForQuestionAnswering,
-    "ForTokenClassification": AutoModelForTokenClassification,
-    "ForSequenceClassification": AutoModelForSequenceClassification,
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+# model_type → does its first position follow the padding's? (XLM-R: 2, since `<pad>` is 1.) Only post-norm encoders
+# whose layers one can run by themselves.
+FAMILIES = {"xlm-roberta": True, "roberta": True, "bert": False}
+WEIGHTS, ABOUT = "model.safetensors", "polyspan.json"
+TASK_MODELS = {
+    "ForQuestionAnswering": "AutoModelForQuestionAnswering",
+    "ForTokenClassification": "AutoModelForTokenClassification",
+    "ForSequenceClassification": "AutoModelForSequenceClassification",
 }
-"""What transformers loads a fine-tuned model with, by how its `architectures` end."""
+"""The class of transformers that loads a fine-tuned model, by how the model's `architectures` end."""
 
 _HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt"]
 _LM_HEADS = ("lm_head.", "cls.predictions.")
@@ -39,15 +40,54 @@ _TO_SAFETENSORS = (
     'M.from_pretrained(f).save_pretrained(o); T.from_pretrained(f).save_pretrained(o)"'
 )
 
+_HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
+
 _log = logging.getLogger(__name__)
+
+
+def check_model(run_or_model: str | Path, finetuned: bool = False, fetch: bool = True) -> None:
+    """Raises `ConfigError` or `InputError` if there is no such model, or one of its files is missing.
+
+    What is in the weights is not looked at. A model of the hub is fetched unless it is here already; without `fetch`,
+    a name that may be the hub's passes.
+    """
+    if not fetch and not Path(run_or_model).exists() and _HUB_NAME.fullmatch(str(run_or_model)):
+        return
+    folder = local_folder(model_in(run_or_model))
+    check_model_files(folder)
+    if finetuned:
+        check_finetuned(folder)
+
+
+def model_in(run_or_model: str | Path) -> str | Path:
+    """The model's folder of a run that is through; anything else is a model's itself."""
+    run = Path(run_or_model)
+    if (run / "run.json").is_file() and not (run / "config.json").is_file():
+        if not (run / "model").is_dir():
+            raise InputError(f"{run}: this run has no model/ yet. Repeat its command: it goes on to the end")
+        return run / "model"
+    return run_or_model
+
+
+def snapshot_download(name: str) -> str:
+    """The folder of the hub's copy."""
+    from huggingface_hub import snapshot_download as download
+
+    return download(name, allow_patterns=_HUB_FILES)
 
 
 def local_folder(folder_or_name: str | Path) -> Path:
     """The folder itself, or the hub's copy of that name, fetched unless it is here already."""
     if Path(folder_or_name).is_dir():
         return Path(folder_or_name)
+    if Path(folder_or_name).exists() or not _HUB_NAME.fullmatch(str(folder_or_name)):
+        what = "a file" if Path(folder_or_name).exists() else "no such folder"
+        raise ConfigError(
+            f"{folder_or_name}: {what}. Expected a folder that holds config.json, {WEIGHTS} and a tokenizer, or a name "
+            "on Hugging Face's hub"
+        )
     try:
-        return Path(snapshot_download(str(folder_or_name), allow_patterns=_HUB_FILES))
+        return Path(snapshot_download(str(folder_or_name)))
     except Exception as error:  # of the hub's name rules, of the network, of the cache
         raise InputError(
             f"{folder_or_name}: no such folder, and no model of that name could be had from the hub "
@@ -71,12 +111,31 @@ def check_model_files(folder: Path) -> None:
     if (folder / WEIGHTS).is_file() or (folder / f"{WEIGHTS}.index.json").is_file():
         return
     if (folder / "pytorch_model.bin").is_file():
-        auto = TASK_MODELS.get(task_suffix(config) or "", AutoModelForMaskedLM)
+        auto = TASK_MODELS.get(task_suffix(config) or "", "AutoModelForMaskedLM")
         raise InputError(
             f"{folder}: pytorch_model.bin is a pickle, which can run code when it is read. Only safetensors are. "
-            f"If you trust its origin, convert it:\n{_TO_SAFETENSORS.format(folder=folder, auto=auto.__name__)}"
+            f"If you trust its origin, convert it:\n{_TO_SAFETENSORS.format(folder=folder, auto=auto)}"
         )
     raise InputError(f"{folder}: no weights. Expected {WEIGHTS}; found {names_in(folder)}")
+
+
+def check_finetuned(folder: Path) -> None:
+    """Raises `InputError` if the model was not fine-tuned, by us or with a head of transformers'."""
+    if (folder / ABOUT).is_file():
+        if read_json(folder / ABOUT).get("reading") is None:
+            raise InputError(f"{folder}: this model was pre-trained, but not fine-tuned. {finetune_first(folder)}")
+        return
+    config = read_json(folder / "config.json")
+    if task_suffix(config) is None:
+        found = ", ".join(map(str, config.get("architectures") or ["none"]))
+        raise InputError(
+            f"{folder}: no fine-tuned model. Expected {ABOUT} or an architecture …{', …'.join(TASK_MODELS)}; "
+            f"found {found}. {finetune_first(folder)}"
+        )
+
+
+def finetune_first(folder: Path) -> str:
+    return f"Fine-tune it first: polyspan-train finetune … --model {folder}"
 
 
 def task_suffix(config: Mapping[str, Any]) -> str | None:
@@ -85,23 +144,64 @@ def task_suffix(config: Mapping[str, Any]) -> str | None:
     return next((suffix for name in names for suffix in TASK_MODELS if name.endswith(suffix)), None)
 
 
+def auto_class(name: str) -> Any:
+    """One of transformers' classes that load models."""
+    import transformers
+
+    return getattr(transformers, name)
+
+
 def load_weights(folder: Path, auto: Any) -> tuple[PreTrainedModel, list[str]]:
     """The folder's model as the auto class `auto` makes it, in fp32, and the weights that the folder lacks."""
+    import torch
+
     try:
-        model, info = auto.from_pretrained(folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True)
+        with _reports_kept_back():
+            model, info = auto.from_pretrained(
+                folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True
+            )
     except (OSError, RuntimeError, ValueError, SafetensorError) as error:
         raise InputError(f"{folder}: the model cannot be read ({type(error).__name__}: {error})") from error
     return model, sorted(info["missing_keys"])
 
 
-def load_language_model(folder: Path, seed: int) -> PreTrainedModel:
-    """The encoder with its MLM head, or with a random one."""
+@contextmanager
+def _reports_kept_back() -> Iterator[None]:
+    """Inside, transformers' reports on missing and unexpected weights wait; they come out only if loading fails.
+
+    Of a sound model without an MLM head they say that it seems corrupted. Whoever loads gets the missing ones by name.
+    """
+    kept: list[logging.LogRecord] = []
+
+    def keep_back(record: logging.LogRecord) -> bool:
+        if "LOAD REPORT" not in str(record.msg) and "seem corrupted" not in str(record.msg):
+            return True
+        kept.append(record)
+        return False
+
+    logger = logging.getLogger("transformers.modeling_utils")
+    logger.addFilter(keep_back)
+    try:
+        yield
+    except BaseException:
+        logger.removeFilter(keep_back)
+        for record in kept:
+            logger.handle(record)
+        raise
+    finally:
+        logger.removeFilter(keep_back)
+
+
+def load_language_model(folder: Path, seed: int, mlm: bool = True) -> PreTrainedModel:
+    """The encoder with its MLM head, or with a random one, of which a warning tells unless nobody needs it (`mlm`)."""
+    import torch
+
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # leaves GPUs' generators alone
-        model, missing = load_weights(folder, AutoModelForMaskedLM)
+        model, missing = load_weights(folder, auto_class("AutoModelForMaskedLM"))
     if lost := [name for name in missing if not name.startswith(_LM_HEADS)]:
         raise InputError(f"{folder}: {WEIGHTS} lacks {len(lost)} of the encoder's tensors, such as {lost[0]}")
-    if missing:
+    if missing and mlm:
         _log.warning("%s: no MLM head: it begins with random weights (%s)", folder, ", ".join(missing))
     return model
 

@@ -19,10 +19,13 @@ from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 from training.data.tag_windows import tag_names
 from training.errors import ConfigError, InputError
 from training.finetune_recipes import METHODS, Plain, Que, Reading, Unified, plain_values
-from training.models.encoder import FAMILIES
 from training.models.files import (
+    FAMILIES,
     TASK_MODELS,
+    auto_class,
+    check_finetuned,
     check_model_files,
+    finetune_first,
     load_language_model,
     load_weights,
     local_folder,
@@ -90,10 +93,9 @@ def load_finetuned(folder_or_name: str | Path) -> Finetuned:
     folder = local_folder(folder_or_name)
     check_model_files(folder)
     about = read_about(folder)
-    if about is None:
+    check_finetuned(folder)
+    if about is None or about.reading is None:
         return _load_foreign(folder)
-    if about.reading is None:
-        raise InputError(f"{folder}: this model was pre-trained, but not fine-tuned. {_finetune(folder)}")
     reading = _from_json(about.reading, folder)
     name = _head_name(reading)
     heads = load_heads(folder, about.heads)
@@ -131,7 +133,7 @@ def _with_head(language_model: PreTrainedModel, head: Head, reading: Reading) ->
         config.label2id = {name: number for number, name in config.id2label.items()}
     config.problem_type = "single_label_classification" if reading.kind == "pairs" else None
     with torch.device("meta"):
-        model: PreTrainedModel = TASK_MODELS[_STANDARD[reading.kind][1]].from_config(config)
+        model: PreTrainedModel = auto_class(TASK_MODELS[_STANDARD[reading.kind][1]]).from_config(config)
     encoder = language_model.base_model.state_dict().items()
     # BERT's pooler is the head's to bring.
     weights = {f"{model.base_model_prefix}.{key}": value for key, value in encoder if not key.startswith("pooler.")}
@@ -150,25 +152,19 @@ def _without_token_types(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokeni
 
 
 def _load_task_model(folder: Path, kind: Kind) -> PreTrainedModel:
-    model, missing = load_weights(folder, TASK_MODELS[_STANDARD[kind][1]])
+    model, missing = load_weights(folder, auto_class(TASK_MODELS[_STANDARD[kind][1]]))
     if missing:
         raise InputError(
             f"{folder}: the weights lack {len(missing)} tensors of a {type(model).__name__}, such as {missing[0]}. "
-            f"{_finetune(folder)}"
+            f"{finetune_first(folder)}"
         )
     return model
 
 
 def _load_foreign(folder: Path) -> Finetuned:
     """A model of transformers' three kinds, read as the method plain reads."""
-    config = read_json(folder / "config.json")
-    suffix = task_suffix(config)
-    if suffix is None:
-        found = ", ".join(map(str, config.get("architectures") or ["none"]))
-        raise InputError(
-            f"{folder}: no fine-tuned model. Expected polyspan.json or an architecture …{', …'.join(TASK_MODELS)}; "
-            f"found {found}. {_finetune(folder)}"
-        )
+    suffix = task_suffix(read_json(folder / "config.json"))
+    assert suffix is not None  # says check_finetuned
     model = _load_task_model(folder, _KINDS[suffix])
     tokenizer = load_tokenizer_of(folder, model)
     reading = _foreign_reading(folder, model.config, _KINDS[suffix])
@@ -217,7 +213,7 @@ def _foreign_reading(folder: Path, config: PreTrainedConfig, kind: Kind) -> Read
     else:
         raise InputError(
             f"{folder}: expected a classifier of one label among several, found {config.problem_type} among "
-            f"{', '.join(names)}. {_finetune(folder)}"
+            f"{', '.join(names)}. {finetune_first(folder)}"
         )
     taken = config.pad_token_id + 1 if FAMILIES[config.model_type] else 0
     most = min(Reading.max_tokens, config.max_position_embeddings - taken)
@@ -230,13 +226,9 @@ def _entity_labels(tags: tuple[str, ...], folder: Path) -> tuple[str, ...]:
     if "O" not in tags or not others or not all(tag[:2] in ("B-", "I-") and tag[2:] for tag in others):
         raise InputError(
             f"{folder}: expected tags O, B-… and I-… in config.json's id2label, found {', '.join(tags)}. "
-            f"{_finetune(folder)}"
+            f"{finetune_first(folder)}"
         )
     return tuple(dict.fromkeys(tag[2:] for tag in others))
-
-
-def _finetune(folder: Path) -> str:
-    return f"Fine-tune it first: polyspan-train finetune … --model {folder}"
 
 
 def _to_json(reading: Reading) -> dict[str, Any]:

@@ -28,6 +28,7 @@ from schemas.output_folder import NEW, files_in
 from training import whole
 from training.errors import ConfigError, InputError
 from training.models.card import model_card
+from training.models.files import ABOUT as _ABOUT
 from training.models.files import WEIGHTS, check_model_files, load_language_model, local_folder, read_json, sha256_of
 from training.models.heads import HEADS, TASK_HEADS, Head, name_in_model
 from training.models.tokenizer import load_tokenizer_of, save_tokenizer
@@ -35,7 +36,7 @@ from training.outputs import model_files
 
 FORMAT_VERSION = 1
 
-_HEAD_WEIGHTS, _ABOUT = "heads.safetensors", "polyspan.json"
+_HEAD_WEIGHTS = "heads.safetensors"
 
 RESTORE = "Restore it from a copy, or write the model again from its last checkpoint"
 
@@ -130,17 +131,18 @@ def write_model(
         (beside / "README.md").write_text(model_card(about, model.config), encoding="utf-8")
 
 
-def load_model(folder_or_name: str | Path, seed: int = 0) -> Pretrained:
+def load_model(folder_or_name: str | Path, seed: int = 0, mlm: bool = True) -> Pretrained:
     """A model of the XLM-R family from a folder, or from the hub, in fp32.
 
-    A folder without an MLM head gets one with random weights, which are a function of `seed`, and a warning says so.
+    A folder without an MLM head gets one with random weights, which are a function of `seed`, and a warning says so,
+    unless nobody needs the head (`mlm`).
     Raises `InputError` if there is no such folder or name, if it holds no such model, or if files are missing, pickled,
     damaged, or (in our own folders) not those that were written.
     """
     folder = local_folder(folder_or_name)
     check_model_files(folder)
     about = read_about(folder)
-    language_model = load_language_model(folder, seed)
+    language_model = load_language_model(folder, seed, mlm)
     tokenizer = load_tokenizer_of(folder, language_model)
     if about is None:
         return Pretrained(language_model, tokenizer, {}, None)

@@ -1,8 +1,9 @@
 """Hard learning: a question's answer is looked for among the best answers of a baseline (two-stage, Hard-Learning
 Algorithm; decision 24).
 
-N windows, K candidates of each (Z: the true answer, then the baseline's best by rank), T tokens of the packed
-batch, L tokens of its longest window. A window without an answer has one candidate, its [CLS], and so the plain loss.
+N windows, K candidates of each (Z: the baseline's best by rank, the true one first or at its rank), T tokens of the
+packed batch, L tokens of its longest window. A window without an answer has one candidate, its [CLS], and so the plain
+loss.
 """
 
 from __future__ import annotations

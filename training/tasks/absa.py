@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 from xml.parsers import expat
@@ -11,64 +12,124 @@ from xml.parsers import expat
 from schemas.mrc import TaggingExample
 from schemas.spans import CharSpan
 from training.errors import InputError
-from training.tasks.columns import joined, sentences, tags_at
-from training.tasks.files import Flags, known, lang_in
-from training.tasks.tags import Entity, iob2, tags_of
+from training.tasks.columns import joined, sentences, tags_at, words_alone
+from training.tasks.files import Ledger, LeftOut, Read, known, lang_in, without_labels
+from training.tasks.tags import Entity, entities, iob2, tags_of
 
 LANGS = ("en", "es", "fr", "nl", "ru", "tr")
 LABELS = ("NEG", "NEU", "POS")
-CODES = {"EN": "en", "SP": "es", "FR": "fr", "DU": "nl", "RU": "ru", "TU": "tr"}
+FLAGGED = {"conflicting_polarity", "overlapping_targets", "target_elsewhere"}
 POLARITIES = {"negative": "NEG", "neutral": "NEU", "positive": "POS"}
+
+# Language → the names under which files of the task are published, in any case: EN_REST_SB1_TEST.xml.gold and its like,
+# and what the training files are called. The first that fits counts.
+NAMES = {
+    "es": r"SP_\w+_SB1_.*|.*Spanish.*",  # SemEval-2016ABSA Restaurants-Spanish_Train_Subtask1.xml
+    "fr": r"FR_\w+_SB1_.*|ABSA16FR_.*|.*French.*",  # ABSA16FR_Restaurants_Train-withcontent.xml
+    "nl": r"DU_\w+_SB1_.*|.*Dutch.*",  # restaurants_dutch_training.xml
+    "ru": r"RU_\w+_SB1_.*|se16_ru_.*|.*Russian.*",  # se16_ru_rest_train.xml
+    "tr": r"TU_\w+_SB1_.*|.*Turkish.*",  # TU_REST_SB1_TRAINING.xml
+    "ar": r"AR_\w+_SB1_.*|.*Arabic.*",  # hotels
+    "en": r"EN_\w+_SB1_.*|ABSA-?1[56]_.*|.*English.*",  # ABSA16_Restaurants_Train_SB1_v2.xml
+}
 
 _WORD = re.compile(r"[\w\u0300-\u036f]+|[^\w\s]")
 
 
-def read(path: Path, lang: str | None = None) -> tuple[list[TaggingExample], Flags]:
+def read(path: Path, lang: str | None = None) -> Read[TaggingExample]:
     """The task's XML (`EN_REST_SB1_TEST.xml.gold`), or the words with `T-POS` tags that papers on cross-lingual ABSA
     share (`gold-en-test.txt`: Zhang et al. 2021; mPMR, A.2): neighbouring words with the same tag are one target."""
     if ".xml" in path.name:
-        named = lang_in(path, r"(?P<lang>EN|SP|FR|DU|RU|TU)_REST_.*", names=CODES)
-        return _read_xml(path, known(lang, named, path))
+        return _read_xml(path, known(lang, _lang_in(path), path))
     lang = known(lang, lang_in(path, r"gold-(?P<lang>\w\w)-\w+\.txt"), path)
-    examples = []
-    for sentence in sentences(path):
+    found = list(sentences(path))
+    examples, ledger, unlabelled = [], Ledger(), words_alone(found)
+    for sentence in found:
+        tags = [] if unlabelled else tags_at(path, sentence, 1, LABELS)
+        ledger.add(lang, len(entities(tags)))
         text, tokens = joined([row[0] for row in sentence.rows])
-        tags = iob2(tags_at(path, sentence, 1))
-        examples.append(TaggingExample(f"{path.name}:{sentence.line}", lang, text, tokens, tags, "absa"))
-    return examples, {}
+        examples.append(TaggingExample(f"{path.name}:{sentence.line}", lang, text, tokens, iob2(tags), "absa"))
+    return examples, without_labels(examples if unlabelled else ()), ledger
 
 
-def _read_xml(path: Path, lang: str) -> tuple[list[TaggingExample], Flags]:
-    """Targets NULL are not in the text and are left out, as are sentences marked out of scope.
+def _lang_in(path: Path) -> str | None:
+    return next((lang for lang, names in NAMES.items() if re.fullmatch(names, path.name, re.IGNORECASE)), None)
 
-    Words are cut at the targets' edges, so that none is lost. Flags: `target_elsewhere` (the text holds something else
-    at the published offsets), `conflicting_polarity`, `overlapping_targets` (what begins first, or is longer, stays).
+
+def _read_xml(path: Path, lang: str) -> Read[TaggingExample]:
+    """The offsets say where a target is: its published text may differ from the sentence's in case (the Dutch files
+    have theirs in small letters). Words are cut at the targets' edges, so that none is lost.
+
+    Every opinion is a label. Left out are those of a target NULL, which is not in the text (`null_target`), of the same
+    target and polarity as another, under another category (`repeated_target`), `conflicting_polarity`,
+    `overlapping_targets` (what begins first, or is longer, stays) and `target_elsewhere` (the sentence holds something
+    else at the offsets); and sentences marked `out_of_scope` or with `empty_text`, with their opinions. The last three
+    reasons for labels are flags too. A file without a single opinion is unlabelled.
     """
     examples: list[TaggingExample] = []
     flags: dict[str, list[str]] = {}
-    for sentence in _sentences(path):
-        targets: list[Entity] = []
-        reasons = set()
-        for target in sorted(sentence.targets, key=lambda each: (each.start, -each.end)):
-            text = sentence.text[target.start : target.end]
-            start, end = target.end - len(text.lstrip()), target.start + len(text.rstrip())
-            if text != target.text or start >= end:
-                reasons.add("target_elsewhere")
-            elif not targets or start >= targets[-1].end:
-                targets.append(Entity(start, end, target.polarity))
-            elif (start, end) != targets[-1][:2]:
-                reasons.add("overlapping_targets")
-            elif target.polarity != targets[-1].type:
-                reasons.add("conflicting_polarity")
-        tokens = tuple(_words(sentence.text, {edge for target in targets for edge in target[:2]}))
-        starts = {span.start: at for at, span in enumerate(tokens)}
-        ends = {span.end: at + 1 for at, span in enumerate(tokens)}
-        found = [Entity(starts[start], ends[end], kind) for start, end, kind in targets]
-        for reason in sorted(reasons):
+    ledger = Ledger()
+    found = list(_sentences(path))
+    if found and all(sentence.skipped == "empty_text" for sentence in found):
+        raise InputError(
+            f"{path}: no sentence has a text. The French files are published so: run ABSA16FR-download.jar, which "
+            "comes with them, and give the file that it makes, …-withcontent.xml"
+        )
+    for sentence in found:
+        place = ledger.add(lang, len(sentence.targets))
+        targets, lost = _sorted_out(sentence)
+        if sentence.skipped:
+            excerpt = sentence.text.strip() or f"{len(sentence.targets)} opinions"
+            ledger.left_out.append(LeftOut(sentence.skipped, "record", lang, sentence.id, place, excerpt))
+        for reason, target in lost:
+            excerpt = f"{target.text!r} ({target.polarity}) at {target.start} to {target.end} ⟵ {sentence.text}"
+            ledger.left_out.append(LeftOut(reason, "label", lang, sentence.id, place, excerpt))
+        for reason in sorted({reason for reason, _ in lost} & FLAGGED):
             flags.setdefault(reason, []).append(sentence.id)
-        tags = tags_of(found, len(tokens))
-        examples.append(TaggingExample(sentence.id, lang, sentence.text, tokens, tags, "absa"))
-    return examples, flags
+        if not sentence.skipped:
+            examples.append(_example(sentence, targets, lang))
+    if not any(sentence.targets for sentence in found):
+        examples = [replace(each, tags=()) for each in examples]
+        flags = without_labels(examples)
+    return examples, flags, ledger
+
+
+def _example(sentence: _Sentence, targets: Sequence[Entity], lang: str) -> TaggingExample:
+    """`targets` are spans of characters."""
+    tokens = tuple(_words(sentence.text, {edge for target in targets for edge in target[:2]}))
+    starts = {span.start: at for at, span in enumerate(tokens)}
+    ends = {span.end: at + 1 for at, span in enumerate(tokens)}
+    found = [Entity(starts[start], ends[end], kind) for start, end, kind in targets]
+    return TaggingExample(sentence.id, lang, sentence.text, tokens, tags_of(found, len(tokens)), "absa")
+
+
+def _sorted_out(sentence: _Sentence) -> tuple[list[Entity], list[tuple[str, _Target]]]:
+    """The targets that stay, as spans of characters, and the others with the reason."""
+    targets: list[Entity] = []
+    lost: list[tuple[str, _Target]] = []
+    for target in sorted(sentence.targets, key=lambda each: (each.start, -each.end)):
+        text = sentence.text[target.start : target.end]
+        start, end = target.end - len(text.lstrip()), target.start + len(text.rstrip())
+        if sentence.skipped:
+            lost.append((sentence.skipped, target))
+        elif target.text == "NULL":
+            lost.append(("null_target", target))
+        elif target.start < 0 or start >= end or _without_case(text) != _without_case(target.text):
+            lost.append(("target_elsewhere", target))
+        elif not targets or start >= targets[-1].end:
+            targets.append(Entity(start, end, target.polarity))
+        elif (start, end) != targets[-1][:2]:
+            lost.append(("overlapping_targets", target))
+        elif target.polarity != targets[-1].type:
+            lost.append(("conflicting_polarity", target))
+        else:
+            lost.append(("repeated_target", target))
+    return targets, lost
+
+
+def _without_case(text: str) -> str:
+    """Alike for texts that differ in case only, in Turkish too, where ı and İ are I and i in the other case."""
+    return text.casefold().replace("\u0307", "").replace("ı", "i")
 
 
 def _words(text: str, edges: set[int]) -> Iterator[CharSpan]:
@@ -87,23 +148,25 @@ class _Target(NamedTuple):
 class _Sentence(NamedTuple):
     id: str
     text: str
-    targets: list[_Target]
+    targets: list[_Target]  # of all opinions, NULL included
+    skipped: str  # the reason, or nothing
 
 
 def _sentences(path: Path) -> Iterator[_Sentence]:
-    id_, text, targets, skipped = "", "", list[_Target](), False
+    id_, text, targets, skipped = "", "", list[_Target](), ""
     for line, name, attributes, content in _elements(path):
         try:
             if name == "sentence":
                 id_, text, targets = attributes["id"], "", []
-                skipped = attributes.get("OutOfScope", "").upper() == "TRUE"
+                skipped = "out_of_scope" if attributes.get("OutOfScope", "").upper() == "TRUE" else ""
             elif name == "text":
                 text = content
-            elif name == "Opinion" and attributes["target"] != "NULL":
-                start, end = int(attributes["from"]), int(attributes["to"])
+            elif name == "Opinion":
+                named = attributes["target"] != "NULL"  # the offsets of the others say nothing
+                start, end = (int(attributes["from"]), int(attributes["to"])) if named else (0, 0)
                 targets.append(_Target(start, end, attributes["target"], POLARITIES[attributes["polarity"]]))
-            elif name == "/sentence" and not skipped and text.strip():
-                yield _Sentence(id_, text, targets)
+            elif name == "/sentence":
+                yield _Sentence(id_, text, targets, skipped or ("" if text.strip() else "empty_text"))
         except (KeyError, ValueError) as error:
             raise InputError(
                 f"{path}:{line}: {name}: expected other attributes than {attributes} ({error!r})"

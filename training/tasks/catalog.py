@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from training.tasks import absa, conll, mlqa, paws_x, squad, tydiqa, universal_ner, wikiann, xnli, xquad
-from training.tasks.files import Flags
+from training.tasks.files import Read
 
 
 def _lang(path: Path, lang: str) -> str:
@@ -15,10 +15,11 @@ def _lang(path: Path, lang: str) -> str:
 
 
 class Task(NamedTuple):
-    """`read(path, lang)` gives the records of one file; `row(path, lang)` what a table calls that file."""
+    """`read(path, lang)` gives the records of one file, what to know of them, and a ledger of all that the file holds;
+    `row(path, lang)` what a table calls that file."""
 
     kind: Literal["qa", "tagging", "pairs"]
-    read: Callable[[Path, str | None], tuple[list[Any], Flags]]
+    read: Callable[[Path, str | None], Read[Any]]
     langs: tuple[str, ...]  # in the order in which papers print them
     labels: tuple[str, ...] = ()  # of entities, targets or pairs
     row: Callable[[Path, str], str] = _lang

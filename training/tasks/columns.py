@@ -23,16 +23,23 @@ class Sentence(NamedTuple):
 def sentences(path: Path, encodings: tuple[str, ...] = ("utf-8",), comments: bool = False) -> Iterator[Sentence]:
     """The sentences of a file whose columns are separated by tabs or, in a line without one, by spaces.
 
-    Lines of blanks alone end a sentence (WNUT's hold a tab). With `comments`, lines that begin with `#` are such.
+    Lines of blanks alone end a sentence (WNUT's hold a tab), and so do `-DOCSTART-` lines, which are no words. With
+    `comments`, lines that begin with `#` are such. Raises `InputError` naming file and line of what has other columns
+    than the first word.
     """
     line, rows, notes = 0, list[list[str]](), dict[str, str]()
+    first, columns = 0, 0  # the line of the first word, and how many it has
     for number, text in lines_of(path, encodings):
         if comments and text.startswith("#"):
             name, _, value = text[1:].partition("=")
             notes[name.strip()] = value.strip()
-        elif text.strip():
+        elif text.strip() and not text.startswith("-DOCSTART-"):
             line = line if rows else number
             rows.append(text.split("\t") if "\t" in text else [each for each in text.split(" ") if each])
+            first, columns = (first, columns) if first else (number, len(rows[0]))
+            if len(rows[-1]) != columns:
+                expected = f"{columns} column{'s' * (columns > 1)}, as line {first} has"
+                raise InputError(f"{path}:{number}: expected {expected}; found {len(rows[-1])} in {text[:80]!r}")
         elif rows:
             yield Sentence(line, rows, notes)
             rows, notes = [], {}
@@ -40,8 +47,14 @@ def sentences(path: Path, encodings: tuple[str, ...] = ("utf-8",), comments: boo
         yield Sentence(line, rows, notes)
 
 
-def tags_at(path: Path, sentence: Sentence, column: int) -> list[str]:
-    """A sentence's tags. Raises `InputError` naming file and line of what is no tag."""
+def words_alone(found: Sequence[Sentence], column: int = 0) -> bool:
+    """Whether a file has no column after that of its words: it is unlabelled, or XTREME's label file."""
+    return bool(found) and len(found[0].rows[0]) == column + 1
+
+
+def tags_at(path: Path, sentence: Sentence, column: int, labels: Sequence[str] = ()) -> list[str]:
+    """A sentence's tags. Raises `InputError` naming file and line of what is no tag or, with `labels`, of none of
+    these."""
     tags = []
     for number, row in enumerate(sentence.rows, sentence.line):
         tag = row[column].strip() if -len(row) <= column < len(row) else ""
@@ -49,14 +62,15 @@ def tags_at(path: Path, sentence: Sentence, column: int) -> list[str]:
             raise InputError(
                 f"{path}:{number}: expected a tag such as O, B-LOC or I-LOC, found {tag!r} in {' '.join(row)[:80]!r}"
             )
+        if labels and tag != "O" and tag[2:] not in labels:
+            raise InputError(f"{path}:{number}: expected O or a tag of {', '.join(labels)}; found {tag!r}")
         tags.append(tag)
     return tags
 
 
-def read_tags(path: Path) -> list[tuple[int, list[str]]]:
+def read_tags(path: Path, labels: Sequence[str] = ()) -> list[tuple[int, list[str]]]:
     """The last column of a file, by sentence, each with its first line: predictions, and XTREME's label files."""
-    found = (each for each in sentences(path) if each.rows[0][0] != "-DOCSTART-")
-    return [(sentence.line, tags_at(path, sentence, -1)) for sentence in found]
+    return [(sentence.line, tags_at(path, sentence, -1, labels)) for sentence in sentences(path)]
 
 
 def joined(words: Sequence[str]) -> tuple[str, tuple[CharSpan, ...]]:

@@ -1,32 +1,32 @@
-"""CoNLL-2002 and 2003 (Tjong Kim Sang 2002; with De Meulder 2003): PER, LOC, ORG, MISC; and whatever has its layout."""
+"""CoNLL-2002 and 2003 (Tjong Kim Sang 2002; with De Meulder 2003) and what has their layout: PER, LOC, ORG, MISC."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from schemas.mrc import TaggingExample
-from training.tasks.columns import joined, sentences, tags_at
-from training.tasks.files import Flags, known, lang_in
-from training.tasks.tags import iob2
+from training.tasks.columns import joined, sentences, tags_at, words_alone
+from training.tasks.files import Ledger, Read, known, lang_in, without_labels
+from training.tasks.tags import entities, iob2
 
 LANGS = ("en", "de", "es", "nl")
 LABELS = ("LOC", "MISC", "ORG", "PER")
 CODES = {"eng": "en", "deu": "de", "esp": "es", "ned": "nl"}
 
 
-def read(path: Path, lang: str | None = None) -> tuple[list[TaggingExample], Flags]:
+def read(path: Path, lang: str | None = None) -> Read[TaggingExample]:
     """`eng.train`, `deu.testa`, `esp.testb`, `ned.train`, or `de.test.txt` in copies of them.
 
     The word is the first column and the tag the last, whatever stands between; 2003's files are IOB1, 2002's IOB2, and
-    the originals ISO 8859-1 where they are no UTF-8. `-DOCSTART-` lines are no sentences.
+    the originals ISO 8859-1 where they are no UTF-8. Words alone are sentences without tags, flag `unlabelled`.
     """
     named = lang_in(path, r"(?P<lang>eng|deu|esp|ned)\..*", r"(?P<lang>en|de|es|nl)[._-].*", names=CODES)
     lang = known(lang, named, path)
-    examples = []
-    for sentence in sentences(path, encodings=("utf-8", "iso-8859-1")):
-        if sentence.rows[0][0] == "-DOCSTART-":
-            continue
+    found = list(sentences(path, encodings=("utf-8", "iso-8859-1")))
+    examples, ledger, unlabelled = [], Ledger(), words_alone(found)
+    for sentence in found:
+        tags = [] if unlabelled else tags_at(path, sentence, -1, LABELS)
+        ledger.add(lang, len(entities(tags)))
         text, tokens = joined([row[0] for row in sentence.rows])
-        tags = iob2(tags_at(path, sentence, -1))
-        examples.append(TaggingExample(f"{path.name}:{sentence.line}", lang, text, tokens, tags, "conll"))
-    return examples, {}
+        examples.append(TaggingExample(f"{path.name}:{sentence.line}", lang, text, tokens, iob2(tags), "conll"))
+    return examples, without_labels(examples if unlabelled else ()), ledger

@@ -1,15 +1,104 @@
-"""What the readers share: lines with their numbers, languages from file names, and what a reader returns."""
+"""What the readers share: lines with their numbers, languages from file names, and what a reader returns.
+
+Files without labels are treated alike by all tasks. A reader flags each record without a label as `unlabelled`: a
+question whose answers are blank, a sentence whose file holds words alone (or, as XML, no opinion at all), a pair with
+no label. `evaluate` predicts them, and scores only with label files. Whatever teaches, judges or stores gold (finetune,
+few-shot, score, convert) refuses the file (`refuse_unlabelled`). An unanswerable question has its label.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
+from schemas.counts import RecordCounts
+from schemas.mrc import MrcExample, PairExample, TaggingExample, labels_in
 from training.errors import InputError
+
+Record = MrcExample | TaggingExample | PairExample
+R = TypeVar("R", bound=Record)
 
 Flags = dict[str, list[str]]
 """What a reader of the records should know: reason → ids of the records that it concerns, in their order."""
+
+
+class LeftOut(NamedTuple):
+    """A record, or a label of one, that is in a file and not among the records that were read."""
+
+    reason: str  # snake_case
+    unit: Literal["record", "label"]
+    lang: str
+    id: str  # of the record
+    place: int  # of the record in its file, from 1
+    excerpt: str
+
+
+@dataclass
+class Ledger:
+    """What a file holds, counted while it is read: all of its records and labels, by language, and those left out.
+
+    A label is an answer, an entity, a target of sentiment, or the label of a pair.
+    """
+
+    records: Counter[str] = field(default_factory=Counter)  # language → records
+    labels: Counter[str] = field(default_factory=Counter)  # language → labels
+    left_out: list[LeftOut] = field(default_factory=list)
+
+    def add(self, lang: str, labels: int) -> int:
+        """Counts a record and its labels; returns the record's place."""
+        self.records[lang] += 1
+        self.labels[lang] += labels
+        return self.records.total()
+
+    def counts(self, kept: Sequence[Record]) -> dict[str, RecordCounts]:
+        """Language → all that was found = what the records hold + what was left out. Raises `ValueError` if the reader
+        lost something without a reason."""
+        examples, labels = Counter[str](), Counter[str]()
+        for record in kept:
+            examples[record.lang] += 1
+            labels[record.lang] += labels_in(record)
+        found = {}
+        for lang in sorted(self.records):
+            rejects = {
+                unit: dict(Counter(each.reason for each in self.left_out if (each.unit, each.lang) == (unit, lang)))
+                for unit in ("record", "label")
+            }
+            found[lang] = RecordCounts(
+                self.records[lang], examples[lang], rejects["record"], self.labels[lang], labels[lang], rejects["label"]
+            )
+            found[lang].check()
+        return found
+
+
+Read: TypeAlias = tuple[list[R], Flags, Ledger]
+"""What a reader makes of a file."""
+
+
+def refuse_unlabelled(path: Path, unlabelled: int, records: int) -> None:
+    """The rule for files without labels, wherever labels are needed."""
+    if unlabelled:
+        raise InputError(
+            f"{path}: {unlabelled:,} of {records:,} records have no label. XTREME takes the labels out of its test "
+            "files: give the file as the task's authors publish it or, to score, XTREME's label file"
+        )
+
+
+def without_labels(records: Sequence[Record]) -> Flags:
+    return {"unlabelled": [record.id for record in records]} if records else {}
+
+
+def half_surrogate(text: str) -> str | None:
+    """Half of a surrogate pair in the text, spelt out. JSON can spell it, but it is no character: neither tokenizers
+    nor Arrow files take it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return f"\\u{ord(text[error.start]):x}"
+    return None
 
 
 def text_of(path: Path, encodings: tuple[str, ...] = ("utf-8",)) -> str:

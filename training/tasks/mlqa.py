@@ -7,19 +7,20 @@ from pathlib import Path
 
 from schemas.mrc import MrcExample
 from training.tasks import squad_json
-from training.tasks.files import Flags, known, lang_in
+from training.tasks.files import Read, known, lang_in
 
 LANGS = ("en", "ar", "de", "es", "hi", "vi", "zh")
 PAIR = r"(?:.*-)?context-(?P<lang>\w\w)-question-(?P<question>\w\w)\.json"
 
 
-def read(path: Path, lang: str | None = None) -> tuple[list[MrcExample], Flags]:
+def read(path: Path, lang: str | None = None) -> Read[MrcExample]:
     """`test-context-de-question-es.json`, also where XTREME keeps it; its labels are in `test-de.json`.
 
-    `lang` is the context's, which is the answer's: the official scorer's argument.
+    `lang` is the context's, which is the answer's: the official scorer's argument. The questions' is in the name.
     """
     found = lang_in(path, PAIR, r"(?:dev|test)-(?P<lang>\w\w)\.json")
-    return squad_json.read(path, "mlqa", known(lang, found, path))
+    match = re.fullmatch(PAIR, path.name)
+    return squad_json.read(path, "mlqa", known(lang, found, path), match and match["question"])
 
 
 def row(path: Path, lang: str) -> str:

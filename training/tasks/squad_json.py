@@ -6,33 +6,36 @@ import json
 import lzma
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 from schemas.mrc import MrcExample
 from schemas.spans import CharSpan
 from training.errors import InputError
-from training.tasks.files import Flags, text_of
+from training.tasks.files import Ledger, LeftOut, Read, half_surrogate, text_of
 
 T = TypeVar("T")
 
 
-def read(path: Path, task: str, lang: str) -> tuple[list[MrcExample], Flags]:
-    """The questions of one file, in its order. A name that ends in `.xz` is decompressed.
+def read(path: Path, task: str, lang: str | Callable[[str], str], query_lang: str | None = None) -> Read[MrcExample]:
+    """The questions of one file, in its order. A name that ends in `.xz` is decompressed. `lang`: of the contexts, or
+    what says it of a question's id; `query_lang`: of the questions, where the file's name says it.
 
     Questions are NFC, contexts and answers stay as they are: offsets count in them. Flags: `answer_elsewhere` (the
     context holds another text at the published offset: the span is left out, the answer's text is kept);
     `ambiguous_offset` (the file itself says that its offset is only the first of several places); `duplicate_id`;
-    `unlabelled` (XTREME publishes its test files with every answer blanked). Raises `InputError` naming the line or
-    the place in the JSON.
+    `unlabelled` (XTREME publishes its test files with every answer blanked: these are no labels). In the ledger, labels
+    are answers, and one that is `answer_elsewhere` is left out. Raises `InputError` naming the line or the place in the
+    JSON.
     """
     flags: dict[str, list[str]] = defaultdict(list)
-    examples, seen = [], set()
+    examples, seen, ledger = [], set(), Ledger()
     for where, context, question in _questions(path):
         id_ = _field(question, "id", str, where)
+        its_lang = lang if isinstance(lang, str) else lang(id_)
         answers = _field(question, "answers", list, where)
-        spans, texts = [], []
+        spans, texts, elsewhere = [], [], []
         for index, answer in enumerate(answers):
             text = _field(answer, "text", str, f"{where}.answers[{index}]")
             start = _field(answer, "answer_start", int, f"{where}.answers[{index}]")
@@ -41,6 +44,12 @@ def read(path: Path, task: str, lang: str) -> tuple[list[MrcExample], Flags]:
             texts.append(text)
             if start >= 0 and context.startswith(text, start):
                 spans.append(CharSpan(start, start + len(text)))
+            else:
+                elsewhere.append(
+                    f"{text!r} at {start}, where there is {context[max(0, start) : max(0, start) + len(text)]!r}"
+                )
+        place = ledger.add(its_lang, len(texts))
+        ledger.left_out += [LeftOut("answer_elsewhere", "label", its_lang, id_, place, each) for each in elsewhere]
         impossible = question.get("is_impossible") is True
         reasons = {
             "answer_elsewhere": len(spans) < len(texts),
@@ -52,10 +61,26 @@ def read(path: Path, task: str, lang: str) -> tuple[list[MrcExample], Flags]:
             flags[reason].append(id_)
         seen.add(id_)
         query = unicodedata.normalize("NFC", _field(question, "question", str, where))
+        for name, each in (("id", id_), ("question", query), ("context", context), *(("text", text) for text in texts)):
+            if half := half_surrogate(each):
+                raise InputError(
+                    f"{where}: question {id_!a}: expected {name!r}, a text; found half a surrogate pair, {half}"
+                )
         examples.append(
-            MrcExample(id_, lang, query, context, tuple(spans), tuple(texts), bool(texts), task, label=None)
+            MrcExample(
+                id=id_,
+                lang=its_lang,
+                query=query,
+                context=context,
+                answers=tuple(spans),
+                answer_texts=tuple(texts),
+                answerable=bool(texts),
+                task=task,
+                label=None,
+                query_lang=query_lang if query_lang != its_lang else None,
+            )
         )
-    return examples, dict(flags)
+    return examples, dict(flags), ledger
 
 
 def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -1,8 +1,12 @@
 """From tags to entities and back: IOB1, IOB2 (also called BIO), BIOES, BILOU, BMES and ABSA's `T-`.
 
-A chunk begins and ends as CoNLL's scorer has it, which reads every scheme alike: `B` and `S` begin one, and so does any
-other tag after `O`, after a chunk that has ended (`E`, `S`, `L`, `U`) or after another type. So no ill-formed tag is
-lost: `O I-PER` is an entity.
+Every scheme is read alike: `B`, `S` and `U` begin a chunk, and so does any other tag after `O`, after a chunk that has
+ended (`E`, `S`, `L`, `U`) or after another type. So no ill-formed tag is lost: `O I-PER` is an entity.
+
+Of IOB1, IOB2, IOE and `T-` tags this is what CoNLL's scorer, conlleval, reads. It knows B, I, E and O only. Of BIOES,
+BILOU and BMES it joins chunks that touch and have the same type, where one of the two tags is S, U, L or M, or where B
+comes after E: it takes `S-PER S-PER` and `B-PER E-PER B-PER E-PER` for one chunk. Here they are two, as these schemes
+mean them, and as seqeval reads BIOES. CoNLL's files are IOB, and our predictions IOB2: their figures are conlleval's.
 """
 
 from __future__ import annotations

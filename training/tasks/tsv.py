@@ -8,19 +8,19 @@ from pathlib import Path
 
 from schemas.mrc import PairExample
 from training.errors import InputError
-from training.tasks.files import Flags, known, lines_of
+from training.tasks.files import Ledger, Read, known, lines_of
 
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 
 
 def read(
     path: Path, task: str, lang: str | None, labels: Mapping[str, str], columns: Mapping[str, str]
-) -> tuple[list[PairExample], Flags]:
+) -> Read[PairExample]:
     """The pairs of one file. `labels`: published label → ours; `columns`: published header → field of `PairExample`.
 
     A first line that names both sentences' columns is a header. Without one, lines are sentence, sentence and label;
-    XTREME's test files lack the label (flag `unlabelled`). Flag `untranslated`: PAWS-X writes NS for a sentence that
-    was not translated. Raises `InputError` naming file and line.
+    XTREME's test files lack the label. Flags: `unlabelled`, also where a label is blank; `untranslated`: PAWS-X writes
+    NS for a sentence that was not translated. Raises `InputError` naming file and line.
     """
     rows = [(number, line.split("\t")) for number, line in lines_of(path) if line.strip()]
     fields = ["sentence1", "sentence2", "label"]
@@ -31,13 +31,14 @@ def read(
         rows, least = _unquoted(rows), 2
     examples: list[PairExample] = []
     flags: dict[str, list[str]] = {}
+    ledger = Ledger()
     for number, row in rows:
         if not least <= len(row) <= len(fields):
             expected = f"{least} to {len(fields)}" if least < len(fields) else least
             raise InputError(f"{path}:{number}: expected {expected} columns separated by tabs, found {len(row)}")
         of = dict(zip(fields, row, strict=False))
-        label = of.get("label")
-        if label is not None and (label := labels.get(label.strip())) is None:
+        label = of.get("label", "").strip() or None
+        if label is not None and (label := labels.get(label)) is None:
             raise InputError(f"{path}:{number}: expected a label of {', '.join(labels)}; found {of['label']!r}")
         example = PairExample(
             of.get("id") or f"{path.name}:{number}",
@@ -48,11 +49,12 @@ def read(
             task,
         )
         examples.append(example)
+        ledger.add(example.lang, int(label is not None))
         if label is None:
             flags.setdefault("unlabelled", []).append(example.id)
         if "NS" in (example.sentence1, example.sentence2):
             flags.setdefault("untranslated", []).append(example.id)
-    return examples, flags
+    return examples, flags, ledger
 
 
 def _unquoted(rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from schemas.mrc import MrcExample
 from training.errors import InputError
 from training.tasks import squad_json
-from training.tasks.files import Flags, lang_in
+from training.tasks.files import Read, lang_in
 
 CODES = {
     "english": "en", "arabic": "ar", "bengali": "bn", "finnish": "fi", "indonesian": "id",
@@ -17,7 +17,7 @@ CODES = {
 LANGS = tuple(CODES.values())
 
 
-def read(path: Path, lang: str | None = None) -> tuple[list[MrcExample], Flags]:
+def read(path: Path, lang: str | None = None) -> Read[MrcExample]:
     """`tydiqa-goldp-v1.1-train.json` (all languages: each id says its own), `tydiqa-goldp-dev-arabic.json`;
     XTREME's `tydiqa.goldp.ar.dev.json`, whose labels are in `test-ar.json`; `tydiqa.translate.train.en-ar.json`."""
     lang = lang or lang_in(
@@ -28,14 +28,11 @@ def read(path: Path, lang: str | None = None) -> tuple[list[MrcExample], Flags]:
         r"test-(?P<lang>\w+)\.json",
         names=CODES,
     )
-    examples, flags = squad_json.read(path, "tydiqa", lang or "")
-    return (examples if lang else [_of_its_id(example, path) for example in examples]), flags
+    return squad_json.read(path, "tydiqa", lang or partial(_lang_of, path))
 
 
-def _of_its_id(example: MrcExample, path: Path) -> MrcExample:
-    name = example.id.partition("-")[0]
+def _lang_of(path: Path, id_: str) -> str:
+    name = id_.partition("-")[0]
     if name not in CODES:
-        raise InputError(
-            f"{path}: {example.id}: neither the file's name nor the id says the language. Give it: --langs ar"
-        )
-    return replace(example, lang=CODES[name])
+        raise InputError(f"{path}: {id_}: neither the file's name nor the id says the language. Give it: --langs ar")
+    return CODES[name]

@@ -6,24 +6,26 @@ import re
 from pathlib import Path
 
 from schemas.mrc import TaggingExample
-from training.tasks.columns import joined, located, sentences, tags_at
-from training.tasks.files import Flags, known, lang_in
-from training.tasks.tags import iob2
+from training.tasks.columns import joined, located, sentences, tags_at, words_alone
+from training.tasks.files import Ledger, Read, known, lang_in, without_labels
+from training.tasks.tags import entities, iob2
 
 LANGS = ("en", "ceb", "da", "de", "hr", "pt", "ru", "sk", "sr", "sv", "tl", "zh")
 LABELS = ("LOC", "ORG", "PER")
 
 
-def read(path: Path, lang: str | None = None) -> tuple[list[TaggingExample], Flags]:
+def read(path: Path, lang: str | None = None) -> Read[TaggingExample]:
     """`en_ewt-ud-test.iob2`: number, word, tag, two columns of the annotators'; `# text` holds the sentence as written.
 
     Where the words are not those of the text (a contraction that the treebank takes apart), the words with blanks
-    between them are the text; flag `words_not_in_text`.
+    between them are the text; flag `words_not_in_text`. Without tags, sentences are flagged `unlabelled`.
     """
     lang = known(lang, lang_in(path, r"(?P<lang>[a-z]{2,3})_.*\.iob2"), path)
-    examples, flagged = [], []
-    for sentence in sentences(path, comments=True):
-        tags = iob2(tags_at(path, sentence, 2))
+    found = list(sentences(path, comments=True))
+    examples, flagged, ledger, unlabelled = [], [], Ledger(), words_alone(found, 1)
+    for sentence in found:
+        tags = [] if unlabelled else tags_at(path, sentence, 2, LABELS)
+        ledger.add(lang, len(entities(tags)))
         words = [row[1] for row in sentence.rows]
         text = sentence.comments.get("text", "")
         tokens = located(words, text)
@@ -31,8 +33,9 @@ def read(path: Path, lang: str | None = None) -> tuple[list[TaggingExample], Fla
         if tokens is None:
             text, tokens = joined(words)
             flagged.append(id_)
-        examples.append(TaggingExample(id_, lang, text, tokens, tags, "universal_ner"))
-    return examples, {"words_not_in_text": flagged} if flagged else {}
+        examples.append(TaggingExample(id_, lang, text, tokens, iob2(tags), "universal_ner"))
+    flags = {"words_not_in_text": flagged} if flagged else {}
+    return examples, flags | without_labels(examples if unlabelled else ()), ledger
 
 
 def row(path: Path, lang: str) -> str:

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from schemas.mrc import TaggingExample
 from training.errors import InputError
-from training.tasks.columns import Sentence, joined, sentences, tags_at
-from training.tasks.files import Flags, known, lang_in
-from training.tasks.tags import iob2
+from training.tasks.columns import Sentence, joined, sentences, tags_at, words_alone
+from training.tasks.files import Ledger, Read, known, lang_in, without_labels
+from training.tasks.tags import entities, iob2
 
 LANGS = tuple(
     "en af ar bg bn de el es et eu fa fi fr he hi hu id it ja jv "
@@ -17,7 +17,7 @@ LANGS = tuple(
 LABELS = ("LOC", "ORG", "PER")
 
 
-def read(path: Path, lang: str | None = None) -> tuple[list[TaggingExample], Flags]:
+def read(path: Path, lang: str | None = None) -> Read[TaggingExample]:
     """The authors' `de/test`, where every word is `de:Wort`; XTREME's `test-de.tsv`, without the prefix.
 
     XTREME's own test files hold words alone: such sentences have no tags, and are flagged `unlabelled`.
@@ -26,13 +26,13 @@ def read(path: Path, lang: str | None = None) -> tuple[list[TaggingExample], Fla
     prefix = _prefix(path, found)
     named = prefix[:-1] or lang_in(path, r"(?:train|dev|test|extra)-(?P<lang>[a-z-]+)\.tsv")
     lang = known(lang, named or (path.parent.name if path.parent.name in LANGS else None), path)
-    unlabelled = bool(found) and all(len(row) == 1 for sentence in found for row in sentence.rows)
-    examples = []
+    examples, ledger, unlabelled = [], Ledger(), words_alone(found)
     for sentence in found:
-        tags = () if unlabelled else iob2(tags_at(path, sentence, -1))
+        tags = [] if unlabelled else tags_at(path, sentence, -1, LABELS)
+        ledger.add(lang, len(entities(tags)))
         text, tokens = joined([row[0].removeprefix(prefix) for row in sentence.rows])
-        examples.append(TaggingExample(f"{path.name}:{sentence.line}", lang, text, tokens, tags, "wikiann"))
-    return examples, {"unlabelled": [example.id for example in examples]} if unlabelled else {}
+        examples.append(TaggingExample(f"{path.name}:{sentence.line}", lang, text, tokens, iob2(tags), "wikiann"))
+    return examples, without_labels(examples if unlabelled else ()), ledger
 
 
 def _prefix(path: Path, found: list[Sentence]) -> str:

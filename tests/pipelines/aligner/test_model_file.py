@@ -258,6 +258,168 @@ def test_a_header_that_cannot_be_is_refused(data: bytes, change: Callable[[dict[
         load(b"\n".join([start, digest, changed]))
 
 
+def with_header(data: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
+    """The file with another header, a checksum that holds, and the arrays where they belong."""
+    start, _, line, rest = data.split(b"\n", 3)
+    header = json.loads(line)
+    change(header)
+    return signed(start, padded(json.dumps(header).encode(), len(line)), rest)
+
+
+def padded(header: bytes, length: int) -> bytes:
+    """With blanks at its end, so that what stands behind it is aligned as it was."""
+    return header + b" " * ((length - len(header)) % 64)
+
+
+def signed(start: bytes, header: bytes, rest: bytes) -> bytes:
+    changed = header + b"\n" + rest
+    digest = model_file.hashlib.blake2b(changed, digest_size=16).hexdigest().encode()
+    return b"\n".join([start, digest, changed])
+
+
+def _config(**values: object) -> Callable[[dict[str, Any]], object]:
+    return lambda header: header["config"].update(values)
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (_config(max_words=10_001), "config.max_words is 10001: expected a whole number from 1 to 10,000"),
+        (_config(max_words=2**70), "config.max_words is 1180591620717411303424: expected a whole"),
+        (_config(max_words=10**1000), "config.max_words is a huge number: expected a whole"),
+        (_config(max_words=256.0), "config.max_words is 256.0: expected a whole"),
+        (_config(max_words=True), "config.max_words is True: expected a whole"),
+        (_config(max_words=None), "config.max_words is None: expected a whole"),
+        (_config(training_pairs=float("inf")), "config.training_pairs is inf: expected a whole"),
+        (_config(min_score=float("nan")), "config.min_score is nan: expected a number from 0 to below 1"),
+        (_config(backoff=float("inf")), "config.backoff is inf: expected a number above 0"),
+        (_config(backoff="much"), "config.backoff is 'much': expected a number above 0"),
+        (_config(diagonal_tension=float("nan")), "config.diagonal_tension is nan"),
+        (_config(jump_smoothing=0), "config.jump_smoothing is 0"),
+        (_config(prior_weight=[]), r"config.prior_weight is \[\]"),
+        (_config(model=3), "config.model is 3: expected a path"),
+        (_config(unheard_of=1), "config has an unknown field, 'unheard_of'"),
+        (lambda header: header["config"].pop("backoff"), "config has no backoff"),
+        (lambda header: header["text"].update(source="\x1b[2J"), "text.source: expected the code of a language"),
+        (lambda header: header["text"].update(source="sl"), "text.source is 'sl': expected one of ar bg"),
+        (lambda header: header["text"].update(words=[{}, {}]), "text.words: expected a tokenizer"),
+        (lambda header: header["text"]["words"][0].update(spacy=3), "text.words: expected a tokenizer"),
+        (lambda header: header["arrays"].update(words=["|u1", [1 << 70]]), "arrays.words: expected numbers of type"),
+        (lambda header: header["arrays"].update(words=["|u1", [1 << 40]]), "arrays.words does not end where the file"),
+        (lambda header: header.update(arrays=None), "expected the arrays words, word_offsets"),
+        (lambda header: header.update(more=1), "its header to have arrays, config and text"),
+    ],
+)
+def test_a_header_that_cannot_be_is_refused_by_its_field(
+    data: bytes, change: Callable[[dict[str, Any]], object], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "m.model").write_bytes(with_header(data, change))
+    with pytest.raises(InputError, match=rf"m\.model: .*{message}.*\. Train it again\."):
+        AlignmentModel.load(str(tmp_path / "m.model"))
+
+
+@settings(max_examples=300, deadline=None)
+@given(place=st.floats(0, 1, exclude_max=True), byte=st.integers(0, 255), cut=st.booleans())
+@example(place=0.0, byte=0xFF, cut=False)  # no UTF-8
+def test_no_byte_of_a_header_leads_to_another_error(data: bytes, place: float, byte: int, cut: bool) -> None:
+    """One byte of the header altered or left out, with a checksum that holds."""
+    start, _, header, rest = data.split(b"\n", 3)
+    at = int(place * len(header))
+    altered = header[:at] + (b"" if cut else bytes([byte])) + header[at + 1 :]
+    usable(signed(start, padded(altered, len(header)), rest))
+
+
+@pytest.mark.parametrize(
+    "header", [b"[" * 100_000, b'{"config": ' + b"9" * 5000 + b"}", b"3", b"\xff", b"{}" * 600_000]
+)
+def test_what_is_no_header_is_refused(data: bytes, header: bytes) -> None:
+    start, _, _, rest = data.split(b"\n", 3)
+    with pytest.raises(InputError, match=r"does not hold what it should|truncated or altered"):
+        load(signed(start, header, rest))
+
+
+@pytest.mark.parametrize("words, message", [(b"\x80\xff", "in UTF-8"), ("ab".encode("utf-16")[:1] * 2, "in UTF-8")])
+def test_words_that_are_no_text_are_refused(data: bytes, words: bytes, message: str) -> None:
+    arrays, about = content(data)
+    text = arrays["words"].copy()
+    text[-2:] = np.frombuffer(words, np.uint8)  # of the last word, so that words ascend still
+    with pytest.raises(InputError, match=message):
+        load(written(model_file.Content({**arrays, "words": text}, about)))
+
+
+def test_a_word_that_begins_within_a_character_is_refused() -> None:
+    text = np.frombuffer("aé".encode(), np.uint8)
+    with pytest.raises(ValueError, match="whole characters"):
+        Vocabulary.of_arrays(text, np.array([0, 2, 3]), np.array([0, 1], np.int32))
+
+
+def test_a_prior_of_impossible_counts_is_refused(data: bytes) -> None:
+    arrays, about = content(data)
+    for name in ("word_counts", "source_word_frequency", "jumps"):
+        altered = arrays[name].copy()
+        altered.reshape(-1)[altered.reshape(-1) > 0] = 9e14 if name != "jumps" else 9e17
+        prior = load(written(model_file.Content({**arrays, name: altered}, about)))
+        with pytest.raises(InputError, match="older model's counts are too large"):
+            train(PAIRS, AlignerConfig(prior_weight=1000.0), prior=prior)
+
+
+# --- a file that is written over while it is used ---------------------------------------------------------------------
+
+
+def is_mapped(model: AlignmentModel) -> bool:
+    base: Any = model.tables.arrays["jumps"]
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(getattr(base, "obj", None), mmap.mmap)
+
+
+@pytest.mark.parametrize("mode, mapped", [(0o644, True), (0o600, True), (0o444, True), (0o664, False), (0o646, False)])
+def test_a_file_that_another_user_may_write_is_copied(data: bytes, mode: int, mapped: bool, tmp_path: Path) -> None:
+    path = tmp_path / "m.model"
+    path.write_bytes(data)
+    path.chmod(mode)
+    assert is_mapped(AlignmentModel.load(str(path))) == mapped
+    assert is_mapped(AlignmentModel.load(str(path), copy=False))
+    assert not is_mapped(AlignmentModel.load(str(path), copy=True))
+
+
+def test_a_file_of_another_user_is_copied(data: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "m.model").write_bytes(data)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert not is_mapped(AlignmentModel.load(str(tmp_path / "m.model")))
+
+
+def test_a_copied_model_survives_a_file_that_is_written_over_and_cut(
+    data: bytes, model: AlignmentModel, tmp_path: Path
+) -> None:
+    path = tmp_path / "m.model"
+    for rest in (b"", b"\xff" * len(data)):
+        path.write_bytes(data)
+        loaded = AlignmentModel.load(str(path), copy=True)
+        with path.open("r+b") as stream:  # as `cp` does, which neither removes nor renames
+            stream.truncate(0)
+            stream.write(rest)
+        assert loaded.align_batch(PAIRS + UNKNOWN) == model.align_batch(PAIRS + UNKNOWN)
+
+
+def test_what_never_ends_is_no_model() -> None:
+    with pytest.raises(InputError, match="/dev/zero: expected a word aligner's model"):
+        AlignmentModel.load("/dev/zero")
+
+
+def test_saving_destroys_no_other_file_and_leaves_none(
+    model: AlignmentModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "m.model.partial").write_text("precious")
+    model.save(str(tmp_path / "m.model"))
+    monkeypatch.setattr(model_file, "write", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        model.save(str(tmp_path / "m.model"))
+    assert sorted(os.listdir(tmp_path)) == ["m.model", "m.model.partial"]
+    assert (tmp_path / "m.model.partial").read_text() == "precious"
+    AlignmentModel.load(str(tmp_path / "m.model"))
+
+
 # --- the vocabulary ---------------------------------------------------------------------------------------------------
 
 some_words = st.lists(st.text("abä家\ud800\U0001f600", max_size=6), max_size=30)

@@ -15,7 +15,8 @@ from training.data.tokens import TextEncoder
 
 from .conftest import ROOT, TEXTS
 
-WIDE = Limits(10_000, 10_000, 10_000, 10_000)
+XLM_R = Limits()
+WIDE = Limits(10_000, 10_000, 10_000, 10_000, 40_000)
 Row = Mapping[str, Any]
 
 
@@ -174,6 +175,11 @@ def test_every_answer_in_any_script_reads_back(
 VI = clism_row("Anna flew to Hanoi today", ["Anna", "Hanoi"], "Hôm nay Anna bay đến Hà Nội.", ["Anna", "Hà Nội"])
 
 
+def hanoi(times: int) -> str:
+    """A text of so many tokens."""
+    return " ".join(["Hanoi"] * times)
+
+
 def read(tokenizer: PreTrainedTokenizerBase, ids: tuple[int, ...]) -> str:
     return "".join(tokenizer.convert_ids_to_tokens(list(ids)))
 
@@ -197,8 +203,8 @@ def test_text_that_spells_the_placeholder_is_no_question(encoder: TextEncoder) -
     assert features.ids[features.que[0]] == encoder.que_id
 
 
-def places(encoder: TextEncoder, row: Row) -> ClismFeatures:
-    features = clism_features(row, encoder, Limits())
+def places(encoder: TextEncoder, row: Row, limits: Limits = XLM_R) -> ClismFeatures:
+    features = clism_features(row, encoder, limits)
     assert isinstance(features, ClismFeatures)
     return features
 
@@ -222,6 +228,35 @@ def test_questions_beyond_the_limits_are_dropped_and_counted(encoder: TextEncode
         assert (cut.que, len(cut.answers), cut.notes) == (whole.que[:1], 1, (note,))
     assert clism_features(VI, encoder, Limits(target=1)) == "truncated_answer"
     assert clism_features(VI, encoder, Limits(source=0)) == "truncated_question"
+
+
+@pytest.mark.parametrize(
+    "source_words, target_words, limits, source, target",
+    [
+        (10, 10, Limits(source=10, target=10, total=24), 10, 10),  # all fits: 4 special tokens
+        (10, 10, Limits(source=10, target=10, total=23), 9, 10),
+        (10, 10, Limits(source=10, target=10, total=20), 8, 8),
+        (30, 5, Limits(source=10, target=10, total=20), 10, 5),
+        (30, 7, Limits(source=10, target=10, total=20), 9, 7),
+        (7, 30, Limits(source=10, target=10, total=20), 7, 9),
+    ],
+)
+def test_a_pair_fits_into_its_limit_special_tokens_included(
+    source_words: int, target_words: int, limits: Limits, source: int, target: int, encoder: TextEncoder
+) -> None:
+    row = clism_row(hanoi(source_words), ["Hanoi"], hanoi(target_words), ["Hanoi"])
+    features = places(encoder, row, limits)
+    assert (features.source[1] - features.source[0], features.target[1] - features.target[0]) == (source, target)
+    assert len(features.ids) == source + target + 4 <= limits.total
+
+
+def test_questions_beyond_what_a_pair_keeps_are_dropped_and_counted(encoder: TextEncoder) -> None:
+    row = clism_row(f"{hanoi(3)} Huế", ["Huế"], "Hà", ["Hà"])  # [QUE] and "Hà" are a token each, as "Hanoi" is
+    assert places(encoder, row, Limits(total=4 + 1 + 4)).notes == ()
+    assert clism_features(row, encoder, Limits(total=4 + 1 + 3)) == "truncated_question"
+    row = clism_row("Huế", ["Huế"], f"{hanoi(3)} Hà", ["Hà"])
+    assert places(encoder, row, Limits(total=1 + 4 + 4)).notes == ()
+    assert clism_features(row, encoder, Limits(total=1 + 4 + 3)) == "truncated_answer"
 
 
 LEFT_OUT = "\u200b\u0001"  # the normaliser makes blanks of them, or nothing
@@ -278,6 +313,22 @@ def test_answers_beyond_the_limit_are_dropped_and_counted(encoder: TextEncoder) 
     unanswerable = wae_features({**HANOI, "answers": [], "answerable": False}, encoder, Limits(context=first))
     assert isinstance(unanswerable, WaeFeatures)
     assert (unanswerable.answers, unanswerable.answerable) == ((), False)
+
+
+def test_a_context_has_what_its_query_leaves(encoder: TextEncoder) -> None:
+    words = 40
+    last = (39 * 6, 39 * 6 + 5)
+    long, short = (mrc_row(hanoi(in_query), hanoi(words), [(0, 5), last]) for in_query in (30, 10))
+    cut = wae_features(long, encoder, Limits(total=words + 14))
+    whole = wae_features(short, encoder, Limits(total=words + 14))
+    assert isinstance(cut, WaeFeatures) and isinstance(whole, WaeFeatures)
+    assert (cut.context[1] - cut.context[0], cut.notes) == (words - 20, ("truncated_answer",))
+    assert (whole.context[1] - whole.context[0], len(whole.answers), whole.notes) == (words, 2, ())
+    assert len(cut.ids) == len(whole.ids) == words + 14
+    own = wae_features(short, encoder, Limits(context=5, total=words + 14))
+    assert isinstance(own, WaeFeatures) and own.context[1] - own.context[0] == 5
+    fewer = wae_features(long, encoder, Limits(query=10, total=words + 14))
+    assert isinstance(fewer, WaeFeatures) and fewer.ids == whole.ids
 
 
 def test_answers_in_the_same_tokens_are_one(encoder: TextEncoder) -> None:

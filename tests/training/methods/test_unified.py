@@ -452,7 +452,7 @@ def test_every_real_entity_can_be_found_again(shared_data: Path, encoder: TextEn
     formulation = UnifiedTags(reading, encoder)
     total = exact = windows_in_all = records_in_all = 0
     for path in sorted((shared_data / "ner").glob("UNER_*PUD/*.iob2")):
-        records, _ = universal_ner.read(path)
+        records, *_ = universal_ner.read(path)
         windows = formulation.features(records)
         outputs = []
         for each in windows:
@@ -471,7 +471,7 @@ def test_every_real_entity_can_be_found_again(shared_data: Path, encoder: TextEn
 @pytest.mark.real_data
 def test_every_real_pair_has_a_window_for_each_label(shared_data: Path, encoder: TextEncoder) -> None:
     for path in sorted((shared_data / "pairs" / "pawsx").glob("dev-[dz]*.tsv")):
-        records, _ = paws_x.read(path)
+        records, *_ = paws_x.read(path)
         windows = UnifiedPairs(replace(PAIRS, max_tokens=512), encoder).features(records)
         assert [(each.record, each.label) for each in windows] == [
             (record, label) for record in range(len(records)) for label in paws_x.LABELS

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,8 +29,59 @@ SENTENCES = st.lists(st.lists(TAGS, min_size=1, max_size=8), min_size=1, max_siz
         ("O O", []),
     ],
 )
-def test_reads_chunks_as_conll_does(tags: str, expected: list[tuple[int, int, str]]) -> None:
+def test_reads_the_chunks_of_every_scheme(tags: str, expected: list[tuple[int, int, str]]) -> None:
     assert entities(tags.split()) == expected
+
+
+def conllevals(tags: Sequence[str]) -> list[tuple[int, int, str]]:
+    """Chunks by conlleval's table of boundaries, which names pairs of B, I, E and O; other tags part by type only."""
+    ends = {"BB", "BO", "IB", "IO", "EE", "EI", "EO"}
+    begins = {"BB", "IB", "OB", "OI", "EE", "EI", "OE"}
+    found: list[tuple[int, int, str]] = []
+    before, kind, start = "O", "", -1
+    for at, tag in enumerate([*tags, "O"]):
+        prefix, _, its = tag.partition("-")
+        other = kind != its
+        if start >= 0 and (before + prefix in ends or (before != "O" and other)):
+            found.append((start, at, kind))
+            start = -1
+        if before + prefix in begins or (prefix != "O" and other):
+            start = at
+        before, kind = prefix, its
+    return found
+
+
+@pytest.mark.parametrize("prefixes", ["BI", "IE", "T"])
+def test_reads_iob_and_ioe_as_conlleval_does(prefixes: str) -> None:
+    tags = ["O", *(f"{prefix}-{kind}" for prefix in prefixes for kind in ("PER", "LOC"))]
+    for length in range(1, 6):
+        for sentence in itertools.product(tags, repeat=length):
+            assert entities(sentence) == conllevals(sentence), sentence
+
+
+@pytest.mark.parametrize(
+    "tags, ours",
+    [
+        ("S-PER S-PER", [(0, 1, "PER"), (1, 2, "PER")]),
+        ("B-PER E-PER S-PER", [(0, 2, "PER"), (2, 3, "PER")]),
+        ("B-PER E-PER B-PER E-PER", [(0, 2, "PER"), (2, 4, "PER")]),
+        ("U-PER B-PER L-PER", [(0, 1, "PER"), (1, 3, "PER")]),
+    ],
+)
+def test_chunks_of_bioes_that_touch_are_apart_where_conlleval_joins_them(
+    tags: str, ours: list[tuple[int, int, str]]
+) -> None:
+    assert entities(tags.split()) == ours
+    assert conllevals(tags.split()) == [(0, len(tags.split()), "PER")]
+
+
+@given(st.lists(st.lists(TAGS, min_size=1), min_size=1, max_size=4))
+def test_chunks_of_bioes_that_do_not_touch_are_conllevals(chunks: list[list[str]]) -> None:
+    tags = []
+    for kind, length in enumerate(map(len, chunks)):  # neighbours differ in type
+        middle = [f"I-{kind}"] * (length - 2)
+        tags += [f"S-{kind}"] if length == 1 else [f"B-{kind}", *middle, f"E-{kind}"]
+    assert entities(tags) == conllevals(tags) and len(entities(tags)) == len(chunks)
 
 
 @given(st.lists(TAGS))

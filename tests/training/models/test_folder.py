@@ -210,9 +210,23 @@ def test_an_empty_folder_or_an_unknown_name_is_no_model(tmp_path: Path, monkeypa
     with pytest.raises(InputError, match=r"no model. Expected config.json.*; found nothing"):
         load_model(tmp_path)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    for name in ("no-such/model", str(tmp_path / "no" / "such" / "folder")):
-        with pytest.raises(InputError, match="no such folder, and no model of that name"):
-            load_model(name)
+    with pytest.raises(InputError, match="no such folder, and no model of that name"):
+        load_model("no-such/model")
+
+
+@pytest.mark.parametrize("name", ["{}/no/such/folder", "no/such/folder", "./folder", "../folder", "~/folder", "a/"])
+def test_a_path_that_cannot_be_a_name_on_the_hub_is_not_looked_up_there(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.models.files.snapshot_download", lambda _: pytest.fail("the hub was asked"))
+    with pytest.raises(ConfigError, match=r"no such folder. Expected a folder that holds config.json"):
+        load_model(name.format(tmp_path))
+
+
+def test_a_file_is_no_model(tmp_path: Path) -> None:
+    (tmp_path / "model.safetensors").touch()
+    with pytest.raises(ConfigError, match=r"model.safetensors: a file. Expected a folder"):
+        load_model(tmp_path / "model.safetensors")
 
 
 @pytest.mark.parametrize("spoil", [lambda data: data[: len(data) // 2], lambda data: data[:-1] + bytes([data[-1] ^ 1])])

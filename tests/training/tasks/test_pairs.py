@@ -18,7 +18,7 @@ def written(folder: Path, name: str, content: str) -> Path:
 
 def test_paws_x_reads_the_authors_layout(tmp_path: Path) -> None:
     content = 'id\tsentence1\tsentence2\tlabel\n3\tEr sagte "ja".\t"Ja"\t1\n7\tNS\tNein\t0\n'
-    examples, flags = paws_x.read(written(tmp_path, "x-final/de/test_2k.tsv", content))
+    examples, flags, _ = paws_x.read(written(tmp_path, "x-final/de/test_2k.tsv", content))
     assert examples == [
         PairExample("3", "de", 'Er sagte "ja".', '"Ja"', "1", "paws_x"),  # no marks are taken off: it is no CSV
         PairExample("7", "de", "NS", "Nein", "0", "paws_x"),
@@ -28,7 +28,7 @@ def test_paws_x_reads_the_authors_layout(tmp_path: Path) -> None:
 
 def test_paws_x_reads_xtremes_layout_which_is_csv(tmp_path: Path) -> None:
     content = '"Er sagte ""ja""."\t"""Ja"""\t1\r\nJa.\tNein.\t0\r\n'
-    examples, flags = paws_x.read(written(tmp_path, "dev-de.tsv", content))
+    examples, flags, _ = paws_x.read(written(tmp_path, "dev-de.tsv", content))
     assert examples == [
         PairExample("dev-de.tsv:1", "de", 'Er sagte "ja".', '"Ja"', "1", "paws_x"),
         PairExample("dev-de.tsv:2", "de", "Ja.", "Nein.", "0", "paws_x"),
@@ -38,7 +38,7 @@ def test_paws_x_reads_xtremes_layout_which_is_csv(tmp_path: Path) -> None:
 
 def test_quotation_marks_stay_where_the_file_was_not_written_as_csv(tmp_path: Path) -> None:
     content = 'Er sagte "ja".\t"Ja"\t1\n"Nein"\tNein\t0\n'
-    examples, _ = paws_x.read(written(tmp_path, "dev-de.tsv", content))
+    examples, *_ = paws_x.read(written(tmp_path, "dev-de.tsv", content))
     assert [(example.sentence1, example.sentence2) for example in examples] == [
         ('Er sagte "ja".', '"Ja"'),
         ('"Nein"', "Nein"),
@@ -46,7 +46,7 @@ def test_quotation_marks_stay_where_the_file_was_not_written_as_csv(tmp_path: Pa
 
 
 def test_xtremes_test_files_have_no_labels(tmp_path: Path) -> None:
-    (example,), flags = paws_x.read(written(tmp_path, "test-de.tsv", "Ja.\tNein.\r\n"))
+    (example,), flags, _ = paws_x.read(written(tmp_path, "test-de.tsv", "Ja.\tNein.\r\n"))
     assert example.label is None and flags == {"unlabelled": ["test-de.tsv:1"]}
 
 
@@ -62,7 +62,7 @@ def test_xnli_reads_the_authors_layout_with_all_languages_in_one_file(tmp_path: 
         f"{lang}\t{label}\t\t\t\t\tA\tB\t1\t{pair}\tfiction\t{label}\tx\tx\tx\tx\tA\tB\tTrue\n"
         for lang, label, pair in (("ar", "neutral", 2), ("bg", "contradiction", 2))
     )
-    examples, flags = xnli.read(written(tmp_path, "xnli.test.tsv", XNLI + rows))
+    examples, flags, _ = xnli.read(written(tmp_path, "xnli.test.tsv", XNLI + rows))
     assert examples == [
         PairExample("2", "ar", "A", "B", "neutral", "xnli"),
         PairExample("2", "bg", "A", "B", "contradiction", "xnli"),
@@ -78,7 +78,7 @@ def test_xnli_reads_the_authors_layout_with_all_languages_in_one_file(tmp_path: 
     ],
 )
 def test_xnli_reads_translated_training_sets(name: str, content: str, tmp_path: Path) -> None:
-    (example,), _ = xnli.read(written(tmp_path, name, content))
+    (example,), *_ = xnli.read(written(tmp_path, name, content))
     assert (example.lang, example.sentence1, example.sentence2, example.label) == ("sw", "A", "B", "contradiction")
 
 
@@ -101,7 +101,7 @@ def test_every_real_file_reads_whole(shared_data: Path) -> None:
     untranslated = 0
     paths = sorted((shared_data / "pairs" / "pawsx").glob("*.tsv"))
     for path in paths:
-        examples, flags = paws_x.read(path)
+        examples, flags, _ = paws_x.read(path)
         assert len(examples) == 2_000 and set(flags) <= {"untranslated"}
         assert [problem for example in examples for problem in problems(example)] == []
         text = "".join(example.sentence1 + example.sentence2 for example in examples)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from schemas.counts import RecordCounts
 from schemas.mrc import MrcExample, problems
 from schemas.spans import CharSpan
 from training.errors import InputError
@@ -27,7 +28,7 @@ def written(folder: Path, name: str, content: Any) -> Path:
 
 
 def test_a_question_becomes_a_record(tmp_path: Path) -> None:
-    (example,), flags = xquad.read(written(tmp_path, "xquad.vi.json", document(question())))
+    (example,), flags, _ = xquad.read(written(tmp_path, "xquad.vi.json", document(question())))
     assert example == MrcExample(
         "q1", "vi", "Ở đâu?", "Anna sống ở Hà Nội.", (CharSpan(12, 18),), ("Hà Nội",), True, "xquad", None
     )
@@ -39,7 +40,7 @@ def test_questions_become_nfc_and_contexts_do_not(tmp_path: Path) -> None:
     content = document(
         {"id": "q", "question": decomposed, "answers": [{"text": "o\u0302", "answer_start": 1}]}, context=decomposed
     )
-    (example,), _ = xquad.read(written(tmp_path, "xquad.vi.json", content))
+    (example,), *_ = xquad.read(written(tmp_path, "xquad.vi.json", content))
     assert example.query == "Sông" and example.context == decomposed
     assert example.answers[0].of(example.context) == "o\u0302"
 
@@ -57,14 +58,50 @@ def test_questions_become_nfc_and_contexts_do_not(tmp_path: Path) -> None:
 def test_what_cannot_be_relied_on_is_flagged(
     given: dict[str, Any], flags: dict[str, list[str]], spans: int, tmp_path: Path
 ) -> None:
-    (example,), found = xquad.read(written(tmp_path, "xquad.vi.json", document(given)))
+    (example,), found, _ = xquad.read(written(tmp_path, "xquad.vi.json", document(given)))
     assert found == flags and len(example.answers) == spans
     assert example.answerable == bool(example.answer_texts) == ("unlabelled" not in flags)
 
 
+def test_every_answer_of_a_file_is_kept_or_left_out_with_a_reason(tmp_path: Path) -> None:
+    twice = question("q2") | {"answers": [{"text": "Anna", "answer_start": 0}, {"text": "Anna", "answer_start": 3}]}
+    examples, _, ledger = xquad.read(written(tmp_path, "xquad.vi.json", document(question(), twice)))
+    assert ledger.counts(examples) == {"vi": RecordCounts(2, 2, {}, 3, 2, {"answer_elsewhere": 1})}
+    assert ledger.left_out == [
+        ("answer_elsewhere", "label", "vi", "q2", 2, "'Anna' at 3, where there is 'a số'"),
+    ]
+    with pytest.raises(ValueError, match="3 labels found, but 1 labels kept"):  # a reader that loses one without a word
+        ledger.counts(examples[:1])
+
+
+@pytest.mark.parametrize(
+    "change, name",
+    [
+        ({"question": "Ở \ud800 đâu?"}, "'question'"),
+        ({"id": "q\udfff"}, "'id'"),
+        ({"answers": [{"text": "Hà \ud800", "answer_start": 12}]}, "'text'"),
+        ({}, "'context'"),
+    ],
+)
+def test_half_a_surrogate_pair_is_refused_with_the_question(change: dict[str, Any], name: str, tmp_path: Path) -> None:
+    context = "Anna sống ở Hà Nội." if change else "Anna sống ở Hà Nội \udbff."
+    path = tmp_path / "xquad.vi.json"
+    path.write_text(json.dumps(document(question() | change, context=context)))  # in ASCII
+    message = rf"xquad\.vi\.json: data\[0\].*qas\[0\]: question 'q.*': expected {name}, a text; found half a surrog"
+    with pytest.raises(InputError, match=message):
+        xquad.read(path)
+
+
+def test_mlqa_keeps_the_language_of_the_questions(tmp_path: Path) -> None:
+    names = {"test-context-de-question-es.json": "es", "dev-context-de-question-de.json": None, "test-de.json": None}
+    for name, asked_in in names.items():
+        (example,), *_ = mlqa.read(written(tmp_path, name, document(question())))
+        assert (example.lang, example.query_lang, problems(example)) == ("de", asked_in, [])
+
+
 def test_an_impossible_question_is_unanswerable_and_a_repeated_id_flagged(tmp_path: Path) -> None:
     impossible = {"id": "q1", "question": "?", "answers": [], "is_impossible": True}
-    examples, flags = squad.read(written(tmp_path, "dev-v2.0.json", document(impossible, question())))
+    examples, flags, _ = squad.read(written(tmp_path, "dev-v2.0.json", document(impossible, question())))
     assert [example.answerable for example in examples] == [False, True]
     assert flags == {"duplicate_id": ["q1"]}
 
@@ -93,7 +130,7 @@ def test_the_language_is_in_the_name(read: Any, name: str, lang: str, tmp_path: 
 
 def test_tydiqas_whole_files_say_the_language_in_each_id(tmp_path: Path) -> None:
     content = document(question("swahili-1-0"), question("korean--7-1"))
-    examples, _ = tydiqa.read(written(tmp_path, "tydiqa-goldp-v1.1-train.json", content))
+    examples, *_ = tydiqa.read(written(tmp_path, "tydiqa-goldp-v1.1-train.json", content))
     assert [example.lang for example in examples] == ["sw", "ko"]
 
 
@@ -143,7 +180,7 @@ def test_every_real_file_reads_and_every_answer_stands_where_it_is_said_to(share
     questions = {}
     for read, folder in ((squad.read, "squad"), (xquad.read, "xquad"), (tydiqa.read, "tydiqa")):
         for path in sorted((shared_data / "qa" / folder).glob("*.json*")):
-            examples, flags = read(path)
+            examples, flags, _ = read(path)
             assert [problem for example in examples for problem in problems(example)] == []
             assert all(len(example.answers) == len(example.answer_texts) > 0 for example in examples)
             questions[path.name.removesuffix(".xz")] = (

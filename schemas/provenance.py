@@ -1,0 +1,34 @@
+"""Which Polyspan runs: its version and, in a checkout, its commit. Manifests, runs, signatures and --version say so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+
+def polyspan_version() -> str:
+    """The version of the installed package; "unknown" in a checkout that is not installed."""
+    try:
+        return version("polyspan")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def commit() -> str | None:
+    """The commit of the checkout that this code runs from; None without a checkout, a commit or git."""
+    checkout = Path(__file__).resolve().parents[1]
+    command = ["git", "-C", str(checkout), "rev-parse", "--show-toplevel", "HEAD"]
+    try:
+        printed = subprocess.run(command, capture_output=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    top, _, head = os.fsdecode(printed).strip().rpartition("\n")
+    return head if Path(top) == checkout else None
+
+
+def version_line(program: str) -> str:
+    """`polyspan-data 0.1.0`, and from a checkout ` (commit 5f0c…)`."""
+    found = commit()
+    return f"{program} {polyspan_version()}" + (f" (commit {found})" if found else "")
