@@ -30,6 +30,7 @@ from schemas.output_folder import (
     check_output,
     delete_files,
     delete_output,
+    delete_temporary_files,
     finish_replacement,
     locked,
     recover,
@@ -206,6 +207,7 @@ def train_all(
 ) -> tuple[Series, int | None]:
     """Runs what is not done yet in `config.output`, where another series may go if it is `replaceable`."""
     output, tries = Path(config.output), list(tries_of(config))
+    delete_temporary_files(output)  # of a process that was killed here
     series = begun(config, about, replaceable)
     whole.text(output / SERIES, series.to_json())  # the mark of all that follows
     for each in series.scores:

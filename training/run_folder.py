@@ -144,13 +144,13 @@ def begin(folder: Path, now: Mapping[str, Any], replaceable: bool = False) -> li
 
 def refuse_another_recipe(folder: Path, recipe: Mapping[str, Any]) -> None:
     """Raises `ConfigError` as `begin` does, for what is known before a run's first stage: all of the recipe but what
-    the data and the device decide."""
+    the data and the device decide, and the model, which is known by its weights."""
     if not (outputs.is_run(folder) and outputs.has_progress(folder)):
         return
-    now = json.loads(json.dumps(shown_recipe(recipe)))
-    before = _with_model_as_in(json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))["recipe"], now)
-    found = output_folder.differences(before, now, "recipe")
-    if deciding := [f"{name}: {what}" for name, what in found if name not in ("recipe.steps", "recipe.precision")]:
+    before = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))["recipe"]
+    found = output_folder.differences(before, json.loads(json.dumps(recipe)), "recipe")
+    later = ("recipe.steps", "recipe.precision", "recipe.model")
+    if deciding := [f"{name}: {what}" for name, what in found if name not in later]:
         raise _another(folder, deciding)
 
 

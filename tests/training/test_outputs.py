@@ -254,6 +254,22 @@ def test_another_run_is_refused_before_a_baseline_is_trained(xlmr_folder: Path, 
     assert not (tmp_path / "run" / "baseline").exists()
 
 
+def test_a_two_stage_run_goes_on_in_its_second_stage(
+    xlmr_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = two_stage(xlmr_folder, tmp_path)
+    config = replace(config, recipe=replace(config.recipe, steps=4))
+    finetune(replace(config, output=str(tmp_path / "straight")))
+    shutil.copytree(tmp_path / "straight" / "baseline", tmp_path / "run" / "baseline")
+    with monkeypatch.context() as patch:
+        patch.setattr("training.loop.refuse_trouble", fail_after(3))
+        with pytest.raises(TrainingError):
+            finetune(config)
+    finetune(config)
+    assert "Going on with two_stage" in capsys.readouterr().err
+    assert weights(tmp_path / "run") == weights(tmp_path / "straight")
+
+
 def two_stage(xlmr_folder: Path, tmp_path: Path) -> FinetuneConfig:
     given = people_config(xlmr_folder, tmp_path)
     recipe = replace(given.recipe, name="two_stage", method=FINETUNE_RECIPES["two_stage_hl"].method, steps=2)
