@@ -20,7 +20,7 @@ from pipelines.logs import progress, worker_output_kept
 from pipelines.steps.records import ConfigError, InputError
 from pipelines.work import WorkFolder
 from schemas.errors import OutputError, RunnerError
-from schemas.interrupts import kill_descendants
+from schemas.interrupts import descendants, kill
 from schemas.provenance import commit as commit
 from schemas.provenance import polyspan_version as polyspan_version
 
@@ -42,6 +42,7 @@ def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], s
         check_servers(options)
         pipeline = beam.Pipeline(options=options)
     build(pipeline)
+    before = descendants()
     local_workers = options.view_as(DirectOptions).direct_running_mode == "multi_processing"
     quiet = worker_output_kept() if local_workers else contextlib.nullcontext()
     with quiet, interpreter_quoted(), progress(progress_line):
@@ -50,7 +51,7 @@ def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], s
                 result = pipeline.run()
             result.wait_until_finish()
         except Exception as error:
-            kill_descendants()  # other workers must not write any more
+            kill(descendants() - before)  # other workers must not write any more
             if expected := _expected_error(error) or _runner_error(error, runner):
                 raise expected from None
             raise

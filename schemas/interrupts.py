@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -74,7 +74,7 @@ def _watch(receiver: int, command: str, hint: str) -> None:
 def _end(command: str, hint: str, code: int) -> None:
     logging.disable()
     stream, sys.stderr = sys.stderr, open(os.devnull, "w")  # noqa: SIM115  (other threads' tracebacks go there)
-    kill_descendants()
+    kill(descendants())
     for cleanup in reversed(_cleanups):
         with suppress(Exception):
             cleanup()
@@ -84,16 +84,23 @@ def _end(command: str, hint: str, code: int) -> None:
     os._exit(code)
 
 
-def kill_descendants() -> None:
-    """Kills every process that this one has started, directly or not (Linux; elsewhere nothing happens)."""
+def kill(processes: Iterable[int]) -> None:
+    for process in processes:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(process, signal.SIGKILL)
+
+
+def descendants() -> set[int]:
+    """The processes that this one has started, directly or not (Linux; elsewhere none are found)."""
     children: dict[int, list[int]] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError, IndexError):
             parent = int(status.read_text(errors="replace").rpartition(")")[2].split()[1])
             children.setdefault(parent, []).append(int(status.parent.name))
+    found: set[int] = set()
     waiting = [os.getpid()]
     while waiting:
-        for child in children.get(waiting.pop(), []):
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(child, signal.SIGKILL)
-            waiting.append(child)
+        started = children.get(waiting.pop(), [])
+        found.update(started)
+        waiting += started
+    return found
