@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -36,8 +37,15 @@ def test_a_signal_ends_the_process_and_its_children_with_one_line(number: int, c
         os.kill(command.pid, number)
         out, said = command.communicate(timeout=10)
     assert (command.returncode, out, said) == (code, "cleaned\n", "polyspan-data: Stopped. Repeat the command.\n")
-    status = Path(f"/proc/{child}/stat")
-    assert not status.exists() or status.read_text().split()[2] == "Z"
+    deadline = time.monotonic() + 10
+    while is_running(child):
+        assert time.monotonic() < deadline
+
+
+def is_running(process: int) -> bool:
+    """False for a process that has ended, also if nobody has waited for it yet."""
+    status = Path(f"/proc/{process}/stat")
+    return status.exists() and status.read_text().split()[2] != "Z"
 
 
 def test_handlers_are_as_before_afterwards() -> None:
