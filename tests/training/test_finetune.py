@@ -86,6 +86,21 @@ def test_patience_ends_a_run(given: FinetuneConfig, tmp_path: Path, monkeypatch:
     assert [row["step"] for row in rows(tmp_path / "run", "metrics.jsonl")] == [1, 2, 3, 4]
 
 
+def test_a_run_whose_patience_had_ended_and_that_died_before_it_was_saved_keeps_its_last_weights(
+    given: FinetuneConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.finetune.main_score", lambda figures: 1.0)  # nothing gets better after the first
+    patient = replace(given, patience=1, output=str(tmp_path / "undisturbed"))
+    finetune(patient)
+    killed = replace(patient, output=str(tmp_path / "killed"))
+    with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+        patch.setattr("training.finetune.publish", lambda *_: 1 / 0)
+        finetune(killed)
+    finetune(killed)
+    for weights in ("last/model.safetensors", "model/model.safetensors"):
+        assert (tmp_path / "killed" / weights).read_bytes() == (tmp_path / "undisturbed" / weights).read_bytes()
+
+
 def test_a_stopped_run_goes_on_to_the_same_weights(
     given: FinetuneConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
