@@ -79,7 +79,7 @@ def _make_local(request: Request, run_job: RunJob) -> Manifest:
     output_folder.recover(folder, files_of)
     output_folder.check_output(folder, files_of, {option: _local(paths) for option, paths in request.inputs.items()})
     found = _finished(request)
-    if found and not (_leftovers(folder) or output_folder.staging(folder).exists()):
+    if found and not (_leftovers(folder) or output_folder.needs_tidying(folder)):
         return found  # perhaps on a file system that is read-only
     with output_folder.locked(folder):
         if found or (found := _finished(request)):  # another process may have made it since

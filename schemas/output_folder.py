@@ -389,6 +389,12 @@ def tidy(folder: Path, files_of: FilesOf) -> None:
     (real / NEW).unlink(missing_ok=True)
 
 
+def needs_tidying(folder: Path) -> bool:
+    """Whether a process died between the exchange of two outputs and the end of its replacement."""
+    old = staging(folder)
+    return (folder / NEW).exists() or (old.exists() and not (old / NEW).exists())
+
+
 def recover(folder: Path, files_of: FilesOf) -> None:
     """Puts the old output back after a process died between two of the renames that replace an exchange."""
     real = folder.resolve()

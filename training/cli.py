@@ -28,7 +28,7 @@ except ModuleNotFoundError as error:
 from schemas import command_line
 from schemas.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, TERMINATED, WRONG_USE
 from schemas.manifest import DatasetError, NotFoundError
-from schemas.output_folder import locked, tidy
+from schemas.output_folder import locked, needs_tidying, tidy
 from training.commands import finetune_command, pretrain_command
 from training.errors import ConfigError, InputError, Terminated, TrainingError, in_words
 from training.finetune_recipes import FINETUNE_ABOUT, FINETUNE_RECIPES, FinetuneConfig
@@ -200,7 +200,7 @@ def finetune(arguments: list[str]) -> None:
 def nothing_left(output: str, told: Callable[[], str]) -> None:
     """Says that a run is complete, and clears away what a process left that was killed at its very end."""
     if is_first_rank():
-        if leftovers(Path(output)):
+        if leftovers(Path(output)) or needs_tidying(Path(output)):
             with locked(Path(output)):
                 tidy(Path(output), run_files)
                 tidy_run(Path(output))

@@ -17,7 +17,7 @@ from schemas.card import by_count
 from schemas.counts import RecordCounts
 from schemas.manifest import DatasetError, InputFile, Manifest
 from schemas.mrc import MrcExample, TaggingExample
-from schemas.output_folder import NEW, check_output, locked, recover, tidy
+from schemas.output_folder import check_output, locked, needs_tidying, recover, tidy
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 from schemas.shards import check_shard
 from training.data.write import check_free, write_dataset
@@ -90,7 +90,7 @@ def is_done(config: ConvertConfig) -> bool:
             check_shard(config.output / shard.file, shard.info, found.schema if shard in found.shards else "rejects/1")
     except DatasetError:
         return False
-    if (config.output / NEW).exists():
+    if needs_tidying(config.output):
         with locked(config.output):
             tidy(config.output, dataset_files)
     return True

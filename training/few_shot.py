@@ -33,6 +33,7 @@ from schemas.output_folder import (
     delete_temporary_files,
     finish_replacement,
     locked,
+    needs_tidying,
     recover,
     tidy,
 )
@@ -256,7 +257,8 @@ def is_done(config: FewShotConfig, series: Series) -> bool:
     return (
         all(each in series.scores for each in tries)
         and all((output / f"few_shot.{kind}").is_file() for kind in ("csv", "svg"))
-        and not any(path.exists() for path in (*heavy, output / NEW, output / LOCK))
+        and not any(path.exists() for path in (*heavy, output / LOCK))
+        and not needs_tidying(output)
     )
 
 

@@ -267,3 +267,14 @@ def test_a_folder_of_somebody_else_under_the_third_name_stays_where_it_is(tmp_pa
     (mine / "mine").write_text("mine")
     output_folder.recover(tmp_path / "out", files_of)
     assert contents(mine) == {"mine": "mine"} and not (tmp_path / "out").exists()
+
+
+def test_a_process_that_died_after_the_exchange_leaves_something_to_tidy(tmp_path):
+    old = output(tmp_path / "out", a="old")
+    assert not output_folder.needs_tidying(old)
+    staging(old).mkdir()
+    (staging(old) / LOCK).write_text("")  # all that is left of the old output: its lock
+    assert output_folder.needs_tidying(old)
+    with locked(old):
+        output_folder.tidy(old, files_of)
+    assert not output_folder.needs_tidying(old) and not staging(old).exists()
