@@ -14,7 +14,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from pipelines.work import WorkFolder, open_file, replace_file
 from schemas import output_folder
 from schemas.manifest import FILE_NAME, DatasetError, Manifest
 from schemas.output_folder import differences
-from schemas.shards import check_shard
+from schemas.verification import find_problems
 
 WORK = "work"
 MARK = "job.json"
@@ -154,7 +154,7 @@ def _finished(request: Request) -> Manifest | None:
     ours = FileSystems.join(output, WORK, request.fingerprint, MARK)
     changed = [] if FileSystems.exists(ours) else list(_changes(found, request))
     if not changed and not is_remote(output):
-        changed = list(_damage(Path(output), found))
+        changed = [("its files", problem) for problem in find_problems(output, quick=True)]
     if not changed:
         logger.info("%s is complete: nothing to do", output)
         return found
@@ -164,16 +164,6 @@ def _finished(request: Request) -> Manifest | None:
         f"{output} already holds a dataset, and not what this command makes ({_in_words(changed)}). Choose another "
         "--output, or replace it with: --overwrite"
     )
-
-
-def _damage(folder: Path, found: Manifest) -> Iterator[tuple[str, str]]:
-    """The first file that is not as it was written."""
-    shards = [(shard, found.schema) for shard in found.shards] + [(shard, "rejects/1") for shard in found.rejects]
-    try:
-        for shard, schema in shards:
-            check_shard(folder / shard.file, shard.info, schema)
-    except DatasetError as error:
-        yield "its files", str(error)
 
 
 def _changes(found: Manifest, request: Request) -> Iterable[tuple[str, str]]:

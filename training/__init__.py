@@ -1,1 +1,1 @@
-"""The GPU trainer: consumes the shards that `pipelines` writes. It has no modules yet."""
+"""The GPU trainer: pre-trains on the shards that `pipelines` writes, fine-tunes, predicts and evaluates."""

@@ -15,11 +15,11 @@ import pyarrow as pa
 from schemas import manifest, mrc
 from schemas.card import by_count
 from schemas.counts import RecordCounts
-from schemas.manifest import DatasetError, InputFile, Manifest
+from schemas.manifest import InputFile, Manifest
 from schemas.mrc import MrcExample, TaggingExample
 from schemas.output_folder import check_output, locked, needs_tidying, recover, tidy
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject
-from schemas.shards import check_shard
+from schemas.verification import find_problems
 from training.data.write import check_free, write_dataset
 from training.errors import ConfigError, InputError
 from training.metrics.signatures import polyspan_version
@@ -85,10 +85,7 @@ def is_done(config: ConvertConfig) -> bool:
         return False
     if not all(path.is_file() for path in config.files) or list(found.inputs) != inputs_of(config):
         return False
-    try:
-        for shard in (*found.shards, *found.rejects):
-            check_shard(config.output / shard.file, shard.info, found.schema if shard in found.shards else "rejects/1")
-    except DatasetError:
+    if any(find_problems(config.output, quick=True)):
         return False
     if needs_tidying(config.output):
         with locked(config.output):
