@@ -85,7 +85,7 @@ setup(
     entry_points={
         "console_scripts": [
             "polyspan-data = pipelines.__main__:main",
-            "polyspan-inspect = schemas.cli:main",
+            "polyspan-inspect = schemas.inspection.cli:main",
             "polyspan-train = training.__main__:main",
         ]
     },

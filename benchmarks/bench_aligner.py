@@ -36,10 +36,10 @@ from typing import Any, NamedTuple
 
 from benchmarks.measure import ROOT, run
 from pipelines.aligner import AlignerConfig, AlignmentModel, train
-from pipelines.steps.bitext import expand_bitext, read_bitext
-from pipelines.steps.links import Agreement, GoldLinks, LinkSet, agreement
-from pipelines.steps.records import LanguagePair, SentencePair
-from pipelines.steps.tokenize import token_texts, tokenizer_for
+from pipelines.aligner.pharaoh import Agreement, GoldLinks, LinkSet, agreement
+from pipelines.steps.bitext.readers import expand_bitext, read_bitext
+from pipelines.steps.common.sentence_pairs import LanguagePair, SentencePair
+from pipelines.steps.common.tokenize import token_texts, tokenizer_for
 
 DATA = ROOT.parent / "shared" / "data"
 BITEXT = DATA / "bitext"

@@ -72,8 +72,10 @@ def numbered(page: str, copy: int) -> str:
 
 def watch_steps(seconds: dict[str, float]) -> None:
     """Adds up the CPU time that the job spends in each step, itself and not those that it calls."""
-    from pipelines import anchor_transforms, arrow_sink
-    from pipelines.steps import triplets, wiki_pages
+    from pipelines import anchor_mrc_transforms
+    from pipelines.runtime import dataset_sink
+    from pipelines.steps.anchor_mrc import triplets
+    from pipelines.steps.wikipedia import pages
 
     running: list[str] = []
     last = time.process_time()
@@ -108,26 +110,26 @@ def watch_steps(seconds: dict[str, float]) -> None:
         return call
 
     for module, name, words in (
-        (wiki_pages, "plain_text", "wikitext to text and anchors"),
-        (wiki_pages, "page_kind", "kind of page"),
-        (wiki_pages, "normalize_target", "titles of links"),
-        (anchor_transforms, "pages_table", "pages to Arrow"),
-        (anchor_transforms, "build_titles", "title table"),
-        (anchor_transforms, "links_of", "resolve links"),
-        (anchor_transforms, "link_rejects", "rejects of links"),
-        (anchor_transforms, "mentions_of", "sample mentions"),
-        (anchor_transforms, "sample_mentions", "sample mentions"),
-        (anchor_transforms, "wanted_texts", "draw contexts"),
-        (anchor_transforms, "cut_texts", "cut texts"),
-        (anchor_transforms, "pair_texts", "pair texts"),
+        (pages, "plain_text", "wikitext to text and anchors"),
+        (pages, "page_kind", "kind of page"),
+        (pages, "normalize_target", "titles of links"),
+        (anchor_mrc_transforms, "pages_table", "pages to Arrow"),
+        (anchor_mrc_transforms, "build_titles", "title table"),
+        (anchor_mrc_transforms, "links_of", "resolve links"),
+        (anchor_mrc_transforms, "link_rejects", "rejects of links"),
+        (anchor_mrc_transforms, "mentions_of", "sample mentions"),
+        (anchor_mrc_transforms, "sample_mentions", "sample mentions"),
+        (anchor_mrc_transforms, "wanted_texts", "draw contexts"),
+        (anchor_mrc_transforms, "cut_texts", "cut texts"),
+        (anchor_mrc_transforms, "pair_texts", "pair texts"),
         (triplets, "cut_context", "tokenise and cut contexts"),
         (triplets, "first_words", "tokenise and cut queries"),
         (triplets.Searchable, "__init__", "verify unanswerable contexts"),
         (triplets.Searchable, "mentions_any", "verify unanswerable contexts"),
-        (arrow_sink, "_write", "write shards"),
+        (dataset_sink, "_write", "write shards"),
     ):
         setattr(module, name, watched(getattr(module, name), words))
-    anchor_transforms.read_pages = watched_iterator(anchor_transforms.read_pages, "bzip2 and XML")
+    anchor_mrc_transforms.read_pages = watched_iterator(anchor_mrc_transforms.read_pages, "bzip2 and XML")
 
 
 def measure(dump: str, lang: str, workers: int, range_bytes: int) -> dict[str, Any]:

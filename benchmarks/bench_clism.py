@@ -74,7 +74,8 @@ def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
 
 def watch_stages(seconds: dict[str, float]) -> None:
     """Adds up the CPU time that the job spends in each step."""
-    from pipelines import arrow_sink, transforms
+    from pipelines import clism_transforms
+    from pipelines.runtime import dataset_sink
 
     def watched(function, name):
         def call(*args, **kwargs):
@@ -84,9 +85,9 @@ def watch_stages(seconds: dict[str, float]) -> None:
         return call
 
     tokenizer_for, load_tagger, load_aligner = (
-        transforms.tokenizer_for,
-        transforms.load_tagger,
-        transforms.load_aligner,
+        clism_transforms.tokenizer_for,
+        clism_transforms.load_tagger,
+        clism_transforms.load_aligner,
     )
 
     class Watched:
@@ -97,15 +98,15 @@ def watch_stages(seconds: dict[str, float]) -> None:
             found = getattr(self._inner, attribute)
             return watched(found, self._name) if attribute == self._method else found
 
-    transforms.tokenizer_for = lambda lang: watched(tokenizer_for(lang), "tokenise")
-    transforms.load_tagger = lambda config, lang: Watched(load_tagger(config, lang), "tag", "tag entities")
-    transforms.load_aligner = lambda *given: Watched(load_aligner(*given), "align_batch", "align")
-    transforms.train = watched(transforms.train, "train the aligner")
-    transforms.mask_mentions = watched(transforms.mask_mentions, "project and mask")
-    transforms.pairs_to_table = watched(transforms.pairs_to_table, "chunks to Arrow and back")
-    transforms.tokenized_to_table = watched(transforms.tokenized_to_table, "chunks to Arrow and back")
-    transforms.sample_for_training = watched(transforms.sample_for_training, "sample for the aligner")
-    arrow_sink._write = watched(arrow_sink._write, "write shards")
+    clism_transforms.tokenizer_for = lambda lang: watched(tokenizer_for(lang), "tokenise")
+    clism_transforms.load_tagger = lambda config, lang: Watched(load_tagger(config, lang), "tag", "tag entities")
+    clism_transforms.load_aligner = lambda *given: Watched(load_aligner(*given), "align_batch", "align")
+    clism_transforms.train = watched(clism_transforms.train, "train the aligner")
+    clism_transforms.mask_mentions = watched(clism_transforms.mask_mentions, "project and mask")
+    clism_transforms.pairs_to_table = watched(clism_transforms.pairs_to_table, "chunks to Arrow and back")
+    clism_transforms.tokenized_to_table = watched(clism_transforms.tokenized_to_table, "chunks to Arrow and back")
+    clism_transforms.sample_for_training = watched(clism_transforms.sample_for_training, "sample for the aligner")
+    dataset_sink._write = watched(dataset_sink._write, "write shards")
 
 
 def measure(pair: str, size: int, training_pairs: int, workers: int) -> dict[str, object]:

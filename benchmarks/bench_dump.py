@@ -22,7 +22,7 @@ from typing import IO
 
 import zstandard
 
-from pipelines.steps.wiki_dump import Page, plan_ranges, read_pages
+from pipelines.steps.wikipedia.dump import Page, plan_ranges, read_pages
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "wiki"
 SAMPLES = ("wp2txt_ja_2022.xml.bz2", "wp2txt_en_2022.xml.bz2")

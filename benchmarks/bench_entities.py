@@ -22,8 +22,8 @@ from typing import NamedTuple
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from pipelines.steps.entities import EntityTagger, TaggerConfig, load_tagger  # noqa: E402
-from pipelines.steps.records import ConfigError  # noqa: E402
+from pipelines.steps.ner.taggers import EntityTagger, TaggerConfig, load_tagger  # noqa: E402
+from schemas.errors import ConfigError  # noqa: E402
 
 NAMES = frozenset(("PERSON", "ORG", "GPE", "LOC", "FAC", "PER"))
 WNUT_LABELS = {"person": "PERSON", "location": "LOC", "corporation": "ORG", "group": "ORG"}

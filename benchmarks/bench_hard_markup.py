@@ -33,8 +33,8 @@ from typing import NamedTuple
 from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
-from pipelines.steps.wiki_site import site_of
-from pipelines.steps.wikitext import plain_text
+from pipelines.steps.wikitext.plain_text import plain_text
+from pipelines.steps.wikitext.site import site_of
 from tests.pipelines.hard_markup import SITEINFO, SNIPPETS, Snippet
 
 

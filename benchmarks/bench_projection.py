@@ -40,13 +40,13 @@ from typing import Literal, NamedTuple
 from benchmarks.bench_aligner import BITEXT, CORPORA, DATA, NTREX, TATOEBA, Words, cut
 from benchmarks.curves import Axis, Curve, draw
 from pipelines.aligner import AlignerConfig, train
-from pipelines.steps.bitext import expand_bitext, read_bitext
-from pipelines.steps.entities import TaggerConfig, load_tagger
-from pipelines.steps.masking import Candidate, MaskingConfig, TokenizedPair, drop_overlapping, find_answer
-from pipelines.steps.projection import is_consistent, project, words_of
-from pipelines.steps.records import EntityMention, LanguagePair, Link, SentencePair
-from pipelines.steps.stop_words import is_punctuation, stop_words
-from pipelines.steps.tokenize import token_texts, tokenizer_for
+from pipelines.steps.bitext.readers import expand_bitext, read_bitext
+from pipelines.steps.clism.masking import Candidate, MaskingConfig, TokenizedPair, drop_overlapping, find_answer
+from pipelines.steps.clism.projection import is_consistent, project, words_of
+from pipelines.steps.clism.stop_words import is_punctuation, stop_words
+from pipelines.steps.common.sentence_pairs import EntityMention, LanguagePair, Link, SentencePair
+from pipelines.steps.common.tokenize import token_texts, tokenizer_for
+from pipelines.steps.ner.taggers import TaggerConfig, load_tagger
 from schemas.spans import CharSpan, TokenSpan
 
 PUD = {"en-de": "German-PUD/de_pud", "en-pt": "Portuguese-PUD/pt_pud"}

@@ -14,8 +14,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from pipelines.steps.bitext import expand_bitext, read_bitext
-from pipelines.steps.records import LanguagePair
+from pipelines.steps.bitext.readers import expand_bitext, read_bitext
+from pipelines.steps.common.sentence_pairs import LanguagePair
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "bitext"
 PASSES = 3

@@ -45,7 +45,11 @@ COMMANDS = {
     },
 }
 NEEDED = {"polyspan-data": "apache_beam", "polyspan-inspect": "pyarrow", "polyspan-train": "torch"}
-MODULES = {"polyspan-data": "pipelines.cli", "polyspan-inspect": "schemas.cli", "polyspan-train": "training.cli"}
+MODULES = {
+    "polyspan-data": "pipelines.cli",
+    "polyspan-inspect": "schemas.inspection.cli",
+    "polyspan-train": "training.cli",
+}
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from pipelines.steps.title_table import TitleRecord, TitleTable, build_titles
+from pipelines.steps.wikipedia.title_table import TitleRecord, TitleTable, build_titles
 
 
 def records(count: int) -> Iterator[TitleRecord]:

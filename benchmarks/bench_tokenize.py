@@ -15,7 +15,7 @@ import json
 import time
 from pathlib import Path
 
-from pipelines.steps.tokenize import Tokenizer, tokenizer_for
+from pipelines.steps.common.tokenize import Tokenizer, tokenizer_for
 from schemas.languages import LANGUAGES, Language
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"

@@ -22,14 +22,14 @@ from transformers import AddedToken, AutoTokenizer, PreTrainedTokenizerBase
 
 from schemas import manifest
 from schemas.clism import QUE_TOKEN
+from training.data.collators import BatchMaker, ClismMaker, WaeMaker
 from training.data.datasets import ShardRows, open_datasets
 from training.data.features import Limits
 from training.data.loader import Batches
-from training.data.makers import BatchMaker, ClismMaker, WaeMaker
 from training.data.masking import mlm_for
 from training.data.plan import Plan, measure_bytes_per_token, plan_for
 from training.data.tokens import TextEncoder
-from training.tiny import MOST_TEXTS, texts, train_tokenizer
+from training.models.tiny import MOST_TEXTS, texts, train_tokenizer
 
 RANKS = 8
 WINDOW = 100  # batches

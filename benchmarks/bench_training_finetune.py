@@ -58,25 +58,25 @@ from transformers import (
 
 from benchmarks.bench_training_tokens import NTREX, trained
 from schemas.mrc import MrcExample
-from training.data.in_memory import batches_of
 from training.data.task_batches import MrcWindow
 from training.data.tokens import TextEncoder
 from training.data.windows import question_windows
-from training.finetune_recipes import PLAIN_QA, FinetuneConfig, Plain, Reading
-from training.flops import EncoderSize
-from training.inference import Predictor, load_predictor, predict
-from training.logbook import Logbook
-from training.loop import train
+from training.engine.flops import EncoderSize
+from training.engine.loop import train
+from training.engine.metrics_log import Logbook
+from training.inference.predictor import Predictor, load_predictor, predict
+from training.methods.feature_batches import batches_of
+from training.models.tiny import MOST_TEXTS, train_tokenizer
+from training.recipes.finetuning import PLAIN_QA, FinetuneConfig, InferenceSettings, Plain
 from training.tasks.catalog import TASKS
-from training.tiny import MOST_TEXTS, train_tokenizer
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "qa"
 SQUAD = SHARED / "squad" / "dev-v1.1.rebuilt.json"
 LANGS = ("en", "de", "el", "es", "hi", "ru", "th", "tr", "vi", "zh")  # not ar: the tokenizer knows few of its letters
-VOCABULARY = 64_000  # of the tokenizer that windows are timed with; the model has training.tiny's
+VOCABULARY = 64_000  # of the tokenizer that windows are timed with; the model has training.models.tiny's
 LAYERS, HIDDEN, INNER, HEADS = 4, 128, 512, 4
 SHARP = 50  # times the usual size of the head's first weights, so that no two answers are as good
-READING = Reading(Plain(), "qa", max_query_tokens=124)  # the longest has fewer; Hugging Face cuts none
+READING = InferenceSettings(Plain(), "qa", max_query_tokens=124)  # the longest has fewer; Hugging Face cuts none
 CPU = torch.device("cpu")
 AT_ONCE = 1_000  # questions that Hugging Face's tokenizer is given
 PADDED = 8  # windows in a padded batch of prediction

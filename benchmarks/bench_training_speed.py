@@ -16,10 +16,10 @@ CPU it is small. Rows are lengthened by repetition, unless `--as-is`: contexts t
                      positions; tokenised before, which is not counted
   Trainer by length  the same, and the measured examples sorted by length before: hardly any padding
 
-The model has no dropout of attention probabilities, since ours knows none. Tokens, and the FLOPs of training/flops.py,
-are those of the texts: neither padding counts nor logits that no loss reads. CPU seconds are the training process's and
-its loader's. Memory is the device's; without one, the process's. The last two columns say how many times as fast as
-`Trainer` a token is, by the clock and in CPU seconds.
+The model has no dropout of attention probabilities, since ours knows none. Tokens, and the FLOPs of
+training/engine/flops.py, are those of the texts: neither padding counts nor logits that no loss reads. CPU
+seconds are the training process's and its loader's. Memory is the device's; without one, the process's.
+The last two columns say how many times as fast as `Trainer` a token is, by the clock and in CPU seconds.
 """
 
 from __future__ import annotations
@@ -71,18 +71,18 @@ from training.data.features import ClismFeatures, WaeFeatures
 from training.data.loader import Batches
 from training.data.plan import plan_for
 from training.data.tokens import TextEncoder
-from training.flops import EncoderSize, model_flops, peak_flops
-from training.logbook import Logbook
-from training.loop import Method, train
-from training.methods.reader import Reader
+from training.engine.flops import EncoderSize, model_flops, peak_flops
+from training.engine.loop import Method, train
+from training.engine.metrics_log import Logbook
+from training.engine.run_setup import precision
+from training.methods.base import EncoderWithHeads
 from training.models.encoder import Encoder
 from training.models.folder import Pretrained, Provenance, save_model
 from training.models.heads import SpanHead, WaeExtractor
+from training.models.tiny import MOST_TEXTS, texts, train_tokenizer
 from training.models.tokenizer import add_que_token
 from training.pretrain import batches_of, limits_of, maker_of, method_of, starting_model
-from training.recipes import CLISM, MPMR_BASE, ClismObjective, PretrainConfig, Recipe, WaeObjective
-from training.start import precision
-from training.tiny import MOST_TEXTS, texts, train_tokenizer
+from training.recipes.pretraining import CLISM, MPMR_BASE, ClismObjective, PretrainConfig, Recipe, WaeObjective
 
 RECIPES = {"anchor-mrc": MPMR_BASE, "clism": CLISM}
 SIDES = {"ours": "ours", "trainer": "Trainer", "by-length": "Trainer by length"}
@@ -194,7 +194,7 @@ class Ours(NamedTuple):
     """What `training.pretrain` puts together."""
 
     config: PretrainConfig
-    model: Reader
+    model: EncoderWithHeads
     method: Method
     batches: Batches
 
@@ -207,7 +207,7 @@ def ours(job: Job) -> Ours:
         config, open_datasets(config.data), TextEncoder(start.tokenizer), encoder.max_tokens, job.device == "cuda"
     )
     method = method_of(config.recipe.objective)
-    model = Reader(encoder, method.heads(start, config.recipe.seed)).to(job.device)
+    model = EncoderWithHeads(encoder, method.heads(start, config.recipe.seed)).to(job.device)
     return Ours(config, model, method, batches)
 
 

@@ -25,9 +25,9 @@ import time
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from pipelines.steps.wiki_dump import Page, plan_ranges, read_pages, read_siteinfo
-from pipelines.steps.wiki_site import Site, site_of
-from pipelines.steps.wikitext import plain_text
+from pipelines.steps.wikipedia.dump import Page, plan_ranges, read_pages, read_siteinfo
+from pipelines.steps.wikitext.plain_text import plain_text
+from pipelines.steps.wikitext.site import Site, site_of
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "wiki"
 DUMPS = [

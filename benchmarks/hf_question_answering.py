@@ -38,7 +38,7 @@ def predict(args: argparse.Namespace) -> None:
 
     import torch
 
-    from training.inference import load_predictor, predict
+    from training.inference.predictor import load_predictor, predict
     from training.tasks.catalog import TASKS
 
     torch.set_num_threads(1)

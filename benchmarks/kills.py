@@ -26,14 +26,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipelines import anchor_mrc, clism
-from pipelines.fetch import FetchConfig, fetch_wikipedia
+from pipelines.fetch.wikipedia import FetchConfig, fetch_wikipedia
 from pipelines.recipes import ANCHOR_MRC, CLISM
-from pipelines.steps.triplets import TripletConfig
+from pipelines.steps.anchor_mrc.triplets import TripletConfig
 from schemas.manifest import FILE_NAME
 from schemas.verification import find_problems
 from tests.kill_points import KILLED, run_in_child
-from tests.pipelines.test_fetch import NAME as DUMP
-from tests.pipelines.test_fetch import FakeMirror, Handler
+from tests.pipelines.fetch.test_wikipedia import NAME as DUMP
+from tests.pipelines.fetch.test_wikipedia import FakeMirror, Handler
 
 os.environ["GIT_DIR"] = os.devnull  # a manifest names the commit, which may change meanwhile
 SAMPLE = package_files("pipelines") / "sample"

@@ -28,14 +28,15 @@ from tests.training.kills import Case, in_child, kill_everywhere
 from tests.training.people import people_config, squad
 from tests.training.runs import small
 from tests.training.tuned import save_tuned
-from training import convert, few_shot, outputs
+from training import convert, few_shot
 from training.evaluate import evaluate
 from training.finetune import finetune
-from training.finetune_recipes import FINETUNE_RECIPES, Plain
-from training.inference_config import Computing, EvaluateConfig
+from training.models.tiny import train_tokenizer
 from training.pretrain import pretrain
+from training.recipes.finetuning import FINETUNE_RECIPES, Plain
+from training.recipes.inference import Computing, EvaluateConfig
+from training.runtime import outputs
 from training.score import Reporting
-from training.tiny import train_tokenizer
 
 
 def main() -> None:

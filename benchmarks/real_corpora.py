@@ -56,7 +56,7 @@ def main() -> None:
     bitext = [spec for pair in arguments.pair for spec in specs(pair)]
     data = [sys.executable, "-m", "pipelines.cli", "clism", "--pair", *arguments.pair, "--bitext", *bitext]
     data += ["--output", arguments.output, "--overwrite", "--workers", arguments.workers]
-    inspect = [sys.executable, "-m", "schemas.cli"]
+    inspect = [sys.executable, "-m", "schemas.inspection.cli"]
     for command in (data, [*inspect, "verify", arguments.output], [*inspect, "stats", arguments.output]):
         print(f"$ {shlex.join(command[1:]) if command is not data else 'python -m pipelines.cli clism …'}", flush=True)
         subprocess.run(command, check=True, cwd=ROOT)

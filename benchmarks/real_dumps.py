@@ -41,7 +41,7 @@ def run(name: str, lang: str, dumps: list[Path], output: Path, *more: str) -> di
     )
     if not (output / "manifest.json").exists():
         return None
-    verify = [sys.executable, "-m", "schemas.cli", "verify", str(output)]
+    verify = [sys.executable, "-m", "schemas.inspection.cli", "verify", str(output)]
     print(f"{'':4}{subprocess.run(verify, cwd=ROOT, capture_output=True, text=True).stdout.strip()}", flush=True)
     return json.loads((output / "manifest.json").read_text(encoding="utf-8"))["counts"][lang]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from schemas.interrupts import end_at_once
+from schemas.runtime.interrupts import end_at_once
 
 
 def main() -> None:

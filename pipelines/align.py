@@ -20,16 +20,22 @@ import tyro
 
 from pipelines.aligner import AlignerConfig, AlignmentModel, NumberedPairs
 from pipelines.aligner import train as train_model
+from pipelines.aligner.pharaoh import Agreement, Firsts, compare_files, format_links
 from pipelines.aligner.symmetrize import align_symmetrized
 from pipelines.aligner.text import TrainingText, check_text
-from pipelines.steps.bitext import BitextFile, expand_bitext, read_bitext
-from pipelines.steps.files import BadText, compression_suffix, open_raw, read_lines, replacing, without_compression
-from pipelines.steps.filters import FilterConfig, SeenTexts, length_reject, text_digest, text_reject
-from pipelines.steps.links import Agreement, Firsts, compare_files, format_links
-from pipelines.steps.paths import identity, is_remote, match_paths, path_of_each_pair
-from pipelines.steps.records import (
-    ConfigError,
-    InputError,
+from pipelines.steps.bitext.filters import FilterConfig, SeenTexts, length_reject, text_digest, text_reject
+from pipelines.steps.bitext.readers import BitextFile, expand_bitext, read_bitext
+from pipelines.steps.common.files import (
+    BadText,
+    compression_suffix,
+    open_raw,
+    read_lines,
+    replacing,
+    without_compression,
+)
+from pipelines.steps.common.hash_sample import sample_by_hash
+from pipelines.steps.common.paths import identity, is_remote, match_paths, path_of_each_pair
+from pipelines.steps.common.sentence_pairs import (
     LanguagePair,
     Link,
     SentencePair,
@@ -37,12 +43,11 @@ from pipelines.steps.records import (
     language_pair,
     record_id,
 )
-from pipelines.steps.sample import sample_by_hash
-from pipelines.steps.tokenize import token_texts, tokenizer_for
-from schemas.errors import OutputError
-from schemas.interrupts import cleaned_up
+from pipelines.steps.common.tokenize import token_texts, tokenizer_for
+from schemas.errors import ConfigError, InputError, OutputError
 from schemas.languages import LANGUAGES
 from schemas.rejects import Reject
+from schemas.runtime.interrupts import cleaned_up
 
 BLOCK_PAIRS = 2000  # aligned at once: bounds the memory, and is enough for full speed
 PROGRESS_S = 10.0
@@ -672,7 +677,9 @@ def open_output(path: str) -> Iterator[BinaryIO]:
     if path == "-":
         yield sys.stdout.buffer
     elif is_remote(path):
-        from pipelines.work import replace_file  # Beam, which takes time and memory, where a path needs it
+        from pipelines.runtime.work_folder import (
+            replace_file,  # Beam, which takes time and memory, where a path needs it
+        )
 
         with replace_file(path) as stream:
             yield stream

@@ -11,7 +11,7 @@ import apache_beam as beam
 import pyarrow
 
 import schemas.anchor_mrc
-from pipelines.anchor_transforms import (
+from pipelines.anchor_mrc_transforms import (
     EXAMPLES,
     LINKED,
     PAGES,
@@ -30,30 +30,25 @@ from pipelines.anchor_transforms import (
     sample_part,
     want_texts,
 )
-from pipelines.arrow_sink import WriteDataset
 from pipelines.inputs import Inputs, anchor_mrc_inputs
 from pipelines.inputs import expand_specs as expand_specs
-from pipelines.job import Job
-from pipelines.job_output import Request, make_dataset
-from pipelines.launch import (
-    commit,
-    launch,
-    polyspan_version,
-    runner_options,
-    sizes_and_times,
-)
 from pipelines.recipes import AnchorMrcConfig
-from pipelines.steps.paths import distinct_names
-from pipelines.steps.records import ConfigError
-from pipelines.steps.tokenize import tokenizer_version
-from pipelines.steps.wiki_dump import DumpRange, SiteInfo, plan_ranges, read_siteinfo
-from pipelines.steps.wiki_site import Site, site_of, siteinfo_problem
-from pipelines.steps.wikiextractor import ExtractedFile
-from pipelines.work import WorkFolder
+from pipelines.runtime.dataset_sink import WriteDataset
+from pipelines.runtime.job_context import JobContext
+from pipelines.runtime.job_output import Request, make_dataset
+from pipelines.runtime.launch import launch, runner_options, sizes_and_times
+from pipelines.runtime.work_folder import WorkFolder
+from pipelines.steps.common.paths import distinct_names
+from pipelines.steps.common.tokenize import tokenizer_version
+from pipelines.steps.wikipedia.dump import DumpRange, SiteInfo, plan_ranges, read_siteinfo
+from pipelines.steps.wikipedia.wikiextractor import ExtractedFile
+from pipelines.steps.wikitext.site import Site, site_of, siteinfo_problem
 from schemas.counts import AnchorCounts
+from schemas.errors import ConfigError
 from schemas.languages import LANGUAGES
 from schemas.manifest import Manifest
-from schemas.paths import shown_path, shown_paths
+from schemas.provenance import commit, polyspan_version
+from schemas.runtime.shown_paths import shown_path, shown_paths
 
 LEDGERS = (PAGES, LINKED, SAMPLED, EXAMPLES)
 FILE_DAMAGE = ("corrupt_block", "unreadable_rest", "truncated")  # of `Damage.reason`: more than a page is missing
@@ -66,7 +61,7 @@ def build(
     chunks: list[Chunk],
     sites: dict[str, Site],
     manifest: Manifest,
-    job: Job,
+    job: JobContext,
 ) -> None:
     """The graph. Its elements name chunks of pages and parts of the entities (`anchor_transforms.py`)."""
     pages = pipeline | "ReadDump" >> ReadDump(chunks, sites, job)
@@ -126,7 +121,10 @@ def _run(config: AnchorMrcConfig, inputs: dict[str, Inputs], runner_arguments: S
     manifest = Manifest.planned(f"{schemas.anchor_mrc.NAME}/{schemas.anchor_mrc.VERSION}", told, versions, commit())
 
     def run_job(folder: str, work: WorkFolder) -> None:
-        into, job = replace(config, output=folder), Job(work, config.seed, config.rejects_per_reason, AnchorCounts)
+        into, job = (
+            replace(config, output=folder),
+            JobContext(work, config.seed, config.rejects_per_reason, AnchorCounts),
+        )
         launch(
             lambda pipeline: build(pipeline, into, shown_paths(paths), chunks, sites, manifest, job),
             lambda: progress_line(job, len(chunks)),
@@ -174,7 +172,7 @@ def plan_chunks(inputs: dict[str, Inputs], names: dict[str, str], range_bytes: i
     return chunks
 
 
-def progress_line(job: Job, chunks: int) -> str:
+def progress_line(job: JobContext, chunks: int) -> str:
     work = job.work
     langs = work.keys(TITLES)
     parts = sum(work.summary(TITLES, lang)["parts"] for lang in langs)

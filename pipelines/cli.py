@@ -13,25 +13,25 @@ try:
     import tyro
 
     from pipelines import align as word_alignment
-    from pipelines import fetch as downloads
+    from pipelines.fetch import wikipedia as downloads
     from pipelines.inputs import anchor_mrc_inputs, clism_inputs
-    from pipelines.logs import log_for_people
     from pipelines.recipes import ANCHOR_MRC_RECIPES, CLISM_RECIPES, AnchorMrcConfig, ClismConfig
-    from pipelines.steps.records import ConfigError, InputError
-    from pipelines.steps.triplets import TripletConfig
+    from pipelines.runtime.logs import log_for_people
+    from pipelines.steps.anchor_mrc.triplets import TripletConfig
+    from schemas.errors import ConfigError, InputError
 except ModuleNotFoundError as error:
-    from schemas.command_line import WRONG_USE, answer_version
-    from schemas.command_line import fail as end
+    from schemas.runtime.command_line import WRONG_USE, answer_version
+    from schemas.runtime.command_line import fail as end
 
     answer_version("polyspan-data", sys.argv[1:])
     end("polyspan-data", f"{error.name} is not installed: pip install 'polyspan[pipelines]'", WRONG_USE)
 
-from schemas import command_line
-from schemas.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, WRONG_USE, did_you_mean
 from schemas.counts import Counts, in_words
 from schemas.errors import OutputError, RunnerError, os_error_in_words
-from schemas.interrupts import ended_by_signals
 from schemas.manifest import DatasetError, Manifest
+from schemas.runtime import command_line
+from schemas.runtime.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, WRONG_USE, did_you_mean
+from schemas.runtime.interrupts import ended_by_signals
 
 USAGE = """usage: polyspan-data COMMAND [ARGUMENT ...] [-- RUNNER-ARGUMENT ...]
 
@@ -84,7 +84,7 @@ T = TypeVar("T")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The console script. Exits with the codes of `schemas.command_line`."""
+    """The console script. Exits with the codes of `schemas.runtime.command_line`."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     ours, runner = split_at_dashes(arguments)
     command_line.answer_version("polyspan-data", ours)
@@ -201,7 +201,7 @@ def demo(arguments: list[str], runner: list[str]) -> None:
         options, prog="polyspan-data demo", description=f"{demo.__doc__} {EXIT_CODES_LINE}", args=arguments
     )
     from pipelines import anchor_mrc, clism
-    from schemas.inspection import show_examples
+    from schemas.inspection.show import show_examples
 
     sample = package_files("pipelines") / "sample"
     questions = ClismConfig(

@@ -13,25 +13,7 @@ from apache_beam.io.filesystems import FileSystems
 import schemas.clism
 from pipelines.aligner import AlignmentModel
 from pipelines.aligner.text import TrainingText, check_text
-from pipelines.arrow_sink import WriteDataset
-from pipelines.inputs import clism_inputs
-from pipelines.job import Job
-from pipelines.job_output import Request, make_dataset
-from pipelines.launch import (
-    chunk_progress,
-    commit,
-    launch,
-    polyspan_version,
-    runner_options,
-    sizes_and_times,
-)
-from pipelines.recipes import ClismConfig
-from pipelines.steps.bitext import BitextFile, shown_spec
-from pipelines.steps.entities import check_tagger, tagger_version
-from pipelines.steps.paths import path_of_each_pair
-from pipelines.steps.records import ConfigError, LanguagePair
-from pipelines.steps.tokenize import check_tokenizer, tokenizer_version
-from pipelines.transforms import (
+from pipelines.clism_transforms import (
     MASKED,
     READ,
     TOKENIZED,
@@ -41,10 +23,23 @@ from pipelines.transforms import (
     TrainAligners,
     keep_aligner,
 )
-from pipelines.work import WorkFolder
+from pipelines.inputs import clism_inputs
+from pipelines.recipes import ClismConfig
+from pipelines.runtime.dataset_sink import WriteDataset
+from pipelines.runtime.job_context import JobContext
+from pipelines.runtime.job_output import Request, make_dataset
+from pipelines.runtime.launch import chunk_progress, launch, runner_options, sizes_and_times
+from pipelines.runtime.work_folder import WorkFolder
+from pipelines.steps.bitext.readers import BitextFile, shown_spec
+from pipelines.steps.common.paths import path_of_each_pair
+from pipelines.steps.common.sentence_pairs import LanguagePair
+from pipelines.steps.common.tokenize import check_tokenizer, tokenizer_version
+from pipelines.steps.ner.taggers import check_tagger, tagger_version
 from schemas.counts import PairCounts
+from schemas.errors import ConfigError
 from schemas.manifest import Manifest
-from schemas.paths import shown_path, shown_paths
+from schemas.provenance import commit, polyspan_version
+from schemas.runtime.shown_paths import shown_path, shown_paths
 
 STAGES = {READ: "read", TOKENIZED: "tokenised and tagged", MASKED: "aligned and masked"}
 
@@ -56,9 +51,9 @@ def build(
     shown: Mapping[str, str],  # what the manifest says of their paths
     model_paths: dict[str, str],  # empty: train
     manifest: Manifest,
-    job: Job,
+    job: JobContext,
 ) -> None:
-    """The graph. Its elements are references to chunks of some thousand sentence pairs (`steps/chunks.py`)."""
+    """The graph. Its elements name files that hold some thousand sentence pairs (`stage_tables.py`)."""
     chunks = (
         pipeline
         | "ReadBitext" >> ReadBitext(files, shown, config.chunk_pairs, config.filters.drop_duplicates, job)
@@ -99,7 +94,7 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     manifest = Manifest.planned(f"{schemas.clism.NAME}/{schemas.clism.VERSION}", told, versions, commit())
 
     def run_job(folder: str, work: WorkFolder) -> None:
-        into, job = replace(config, output=folder), Job(work, config.seed, config.rejects_per_reason, PairCounts)
+        into, job = replace(config, output=folder), JobContext(work, config.seed, config.rejects_per_reason, PairCounts)
         model_paths = {pair: keep_aligner(pair, model, job) for pair, (_, model) in given_models.items()}
         launch(
             lambda pipeline: build(pipeline, into, files, shown_paths(paths), model_paths, manifest, job),

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipelines.recipes import AnchorMrcConfig, ClismConfig
-from pipelines.steps.bitext import BitextFile, expand_bitext
-from pipelines.steps.paths import identity, match_paths
-from pipelines.steps.records import ConfigError, LanguagePair, language_pair
-from pipelines.steps.tokenize import check_tokenizer
+from pipelines.steps.bitext.readers import BitextFile, expand_bitext
+from pipelines.steps.common.paths import identity, match_paths
+from pipelines.steps.common.sentence_pairs import LanguagePair, language_pair
+from pipelines.steps.common.tokenize import check_tokenizer
+from schemas.errors import ConfigError
 from schemas.languages import language
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from pipelines.aligner import AlignerConfig
-from pipelines.steps.entities import TaggerConfig
-from pipelines.steps.filters import FilterConfig
-from pipelines.steps.masking import MaskingConfig
-from pipelines.steps.triplets import TripletConfig
+from pipelines.steps.anchor_mrc.triplets import TripletConfig
+from pipelines.steps.bitext.filters import FilterConfig
+from pipelines.steps.clism.masking import MaskingConfig
+from pipelines.steps.ner.taggers import TaggerConfig
 
 
 @dataclass(frozen=True)

@@ -19,26 +19,26 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 try:
     import tyro
 except ModuleNotFoundError as error:
-    from schemas.command_line import WRONG_USE, answer_version
-    from schemas.command_line import fail as end
+    from schemas.runtime.command_line import WRONG_USE, answer_version
+    from schemas.runtime.command_line import fail as end
 
     answer_version("polyspan-train", sys.argv[1:])
     end("polyspan-train", f"{error.name} is not installed: pip install 'polyspan[training]'", WRONG_USE)
 
-from schemas import command_line
-from schemas.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, TERMINATED, WRONG_USE
+from schemas.errors import ConfigError, InputError
 from schemas.manifest import DatasetError, NotFoundError
-from schemas.output_folder import locked, needs_tidying, tidy
-from training.commands import finetune_command, pretrain_command
-from training.errors import ConfigError, InputError, Terminated, TrainingError, in_words
-from training.finetune_recipes import FINETUNE_ABOUT, FINETUNE_RECIPES, FinetuneConfig
-from training.logbook import FIGURES, LOST, duration
-from training.outputs import is_done, leftovers, nothing_to_do, run_files, tidy_run
-from training.recipes import ABOUT, RECIPES, PretrainConfig
-from training.run_folder import check_config
+from schemas.runtime import command_line
+from schemas.runtime.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, TERMINATED, WRONG_USE
+from schemas.runtime.output_folder import locked, needs_tidying, tidy
+from training.engine.command_digest import finetune_command, pretrain_command
+from training.engine.metrics_log import FIGURES, LOST, duration
+from training.recipes.finetuning import FINETUNE_ABOUT, FINETUNE_RECIPES, FinetuneConfig
+from training.recipes.pretraining import ABOUT, RECIPES, PretrainConfig
+from training.runtime.errors import Terminated, TrainingError, in_words
+from training.runtime.outputs import is_done, leftovers, nothing_to_do, run_files, tidy_run
 
 if TYPE_CHECKING:
-    from training.start import Finished
+    from training.engine.run_setup import Finished
 
 T = TypeVar("T")
 
@@ -79,7 +79,7 @@ RECIPE_USAGE += EXIT_CODES
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The console script. Exits with the codes of `schemas.command_line`."""
+    """The console script. Exits with the codes of `schemas.runtime.command_line`."""
     is_script = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     command_line.answer_version("polyspan-train", arguments)
@@ -168,10 +168,10 @@ def fail(message: str, code: int) -> NoReturn:
 def pretrain(arguments: list[str]) -> None:
     """Train a model on dataset folders."""
     config = recipe_config("pretrain", "--data FOLDER …", PretrainConfig, RECIPES, ABOUT, arguments)
-    check_config(config)
     with training_libraries():
-        from training.pretrain_checks import check_inputs
+        from training.checks.pretraining import check, check_inputs
 
+        check(config)
         check_inputs(config)
         if not config.overwrite and is_done(Path(config.output), pretrain_command(config)):
             nothing_left(config.output, lambda: summary(config))
@@ -185,7 +185,7 @@ def finetune(arguments: list[str]) -> None:
     """Train a model on a task's files."""
     config = recipe_config("finetune", "--train FILE …", FinetuneConfig, FINETUNE_RECIPES, FINETUNE_ABOUT, arguments)
     with training_libraries():
-        from training.finetune_checks import check, check_inputs
+        from training.checks.finetuning import check, check_inputs
 
         check(config)
         check_inputs(config)
@@ -239,11 +239,11 @@ def ended(finished: Finished) -> bool:
 def evaluate(arguments: list[str]) -> None:
     """Judge a model on a benchmark."""
     with training_libraries():
-        from training.inference_config import EvaluateConfig
+        from training.recipes.inference import EvaluateConfig
 
     config = plain_config("evaluate", EvaluateConfig, arguments)
     with training_libraries():
-        from training.inference_checks import check_evaluate_inputs
+        from training.checks.inference import check_evaluate_inputs
 
         check_evaluate_inputs(config)
         from training.evaluate import run
@@ -253,11 +253,11 @@ def evaluate(arguments: list[str]) -> None:
 def predict(arguments: list[str]) -> None:
     """Ask a model."""
     with training_libraries():
-        from training.inference_config import PredictConfig
+        from training.recipes.inference import PredictConfig
 
     config = plain_config("predict", PredictConfig, arguments)
     with training_libraries():
-        from training.inference_checks import check_predict_inputs
+        from training.checks.inference import check_predict_inputs
 
         check_predict_inputs(config)
         from training.predict import run
@@ -378,7 +378,7 @@ def summary(config: PretrainConfig) -> str:
 
 def finetune_summary(config: FinetuneConfig) -> str:
     """What a finished run has come to, and what to do next."""
-    from training.predict_lines import EXAMPLES
+    from training.inference.json_requests import EXAMPLES
     from training.tasks.catalog import TASKS
 
     folder = Path(config.output)

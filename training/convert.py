@@ -15,18 +15,17 @@ import pyarrow as pa
 from schemas import manifest, mrc
 from schemas.card import by_count
 from schemas.counts import RecordCounts
+from schemas.errors import ConfigError, InputError
 from schemas.manifest import InputFile, Manifest
 from schemas.mrc import MrcExample, TaggingExample
-from schemas.output_folder import check_output, locked, needs_tidying, recover, tidy
+from schemas.provenance import commit, polyspan_version
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject
+from schemas.runtime.output_folder import check_output, locked, needs_tidying, recover, tidy
 from schemas.verification import find_problems
-from training.data.write import check_free, write_dataset
-from training.errors import ConfigError, InputError
-from training.metrics.signatures import polyspan_version
-from training.outputs import dataset_files, digest_of
-from training.records import SCHEMA_OF, Record, Records, identity, read_records
-from training.run_folder import commit
+from training.data.dataset_writer import check_free, write_dataset
+from training.runtime.outputs import dataset_files, digest_of
 from training.tasks.files import LeftOut
+from training.tasks.records import SCHEMA_OF, Record, Records, identity, read_records
 
 REJECTS_PER_REASON = 100  # that are kept for reading, of each language; all are counted
 

@@ -23,12 +23,14 @@ from typing import Any, Literal, NamedTuple
 
 import torch
 
-from schemas.output_folder import check_output, locked, recover
-from schemas.paths import shown_path
-from training import score, whole
-from training.errors import ConfigError, InputError
-from training.finetune_recipes import Reading
-from training.inference import (
+from schemas.errors import ConfigError, InputError
+from schemas.runtime.output_folder import check_output, locked, recover
+from schemas.runtime.shown_paths import shown_path
+from training import score
+from training.checks.inference import checked, output_of
+from training.engine.metrics_log import NOTED
+from training.engine.run_folder import shown_recipe
+from training.inference.predictor import (
     Predictor,
     Progress,
     device_of,
@@ -37,21 +39,20 @@ from training.inference import (
     precision_of,
     predict,
 )
-from training.inference_checks import checked, output_of
-from training.inference_config import EvaluateConfig
-from training.logbook import NOTED
+from training.methods.base import EncoderWithHeads
 from training.methods.formulation import Formulation
-from training.methods.reader import Reader
 from training.metrics import aggregates
 from training.metrics.counting import Counted
 from training.metrics.reports import FORMATS, Report, as_json, as_text
 from training.models.folder import Provenance
-from training.outputs import EVALUATION, evaluation_files
-from training.predictions import Prediction
-from training.run_folder import shown_recipe
+from training.recipes.finetuning import InferenceSettings
+from training.recipes.inference import EvaluateConfig
+from training.runtime import atomic_write
+from training.runtime.outputs import EVALUATION, evaluation_files
 from training.score import ScoreConfig
 from training.tasks.catalog import TASKS, Task
 from training.tasks.files import Flags, Ledger
+from training.tasks.predictions import Prediction
 from training.tasks.tags import Entity
 
 
@@ -81,7 +82,7 @@ def evaluate_into(output: Path, config: EvaluateConfig, golds: Sequence[Gold], t
 
     without = [gold.path for gold in golds if "unlabelled" in gold.flags and not config.labels]
     report, error = None, None
-    with whole.folder(output, evaluation_files) as beside:
+    with atomic_write.folder(output, evaluation_files) as beside:
         scoring, _ = checked(config, beside)
         if config.labels and not scoring.langs:  # a label file does not always say its language
             scoring = replace(scoring, langs=tuple(gold.langs[0] for gold in golds))
@@ -93,8 +94,8 @@ def evaluate_into(output: Path, config: EvaluateConfig, golds: Sequence[Gold], t
             error = raised
         if report:
             values = json.loads(as_json(report)) | {"model": origin(config, predictor)}
-            whole.text(beside / "report.json", json.dumps(values, indent=2, ensure_ascii=False) + "\n")
-            whole.text(beside / "report.txt", as_text(report))
+            atomic_write.text(beside / "report.json", json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+            atomic_write.text(beside / "report.txt", as_text(report))
     if error:
         raise error
     if report is None:
@@ -125,9 +126,9 @@ def predict_all(
                 progress,
                 notes,
             )
-        whole.text(path, official(task.kind, predictions, predictor.reading.labels))
+        atomic_write.text(path, official(task.kind, predictions, predictor.reading.labels))
         lines = (json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in predictions)
-        whole.text(path.with_suffix(".jsonl"), "".join(lines))
+        atomic_write.text(path.with_suffix(".jsonl"), "".join(lines))
         unresolved.append(unresolved_of(predictions))
     for note, what in NOTED.items():
         if notes[note]:
@@ -139,7 +140,9 @@ def list_files(folder: Path, task: str, predictions: Sequence[Path]) -> None:
     """Writes evaluation.json, which says what belongs to the evaluation; another file in its folder is the user's."""
     names = [each.relative_to(folder).as_posix() for path in predictions for each in (path, path.with_suffix(".jsonl"))]
     files = sorted({*names, "report.json", "report.txt", EVALUATION})
-    whole.text(folder / EVALUATION, json.dumps({"format_version": 1, "task": task, "files": files}, indent=2) + "\n")
+    atomic_write.text(
+        folder / EVALUATION, json.dumps({"format_version": 1, "task": task, "files": files}, indent=2) + "\n"
+    )
 
 
 def inputs_of(config: EvaluateConfig) -> dict[str, Sequence[str | Path]]:
@@ -179,7 +182,7 @@ def read_golds(config: EvaluateConfig, scoring: ScoreConfig, task: Task) -> list
     return golds
 
 
-def misfits(reading: Reading, model: str, name: str, task: Task) -> list[str]:
+def misfits(reading: InferenceSettings, model: str, name: str, task: Task) -> list[str]:
     """What to tell of a model whose labels are not the task's. Raises `ConfigError` if no figure could come of it."""
     if reading.kind != task.kind:
         fitting = [each for each, of in TASKS.items() if of.kind == reading.kind]
@@ -256,7 +259,7 @@ class DevSet(NamedTuple):
 
 
 def dev_scores(
-    model: Reader,
+    model: EncoderWithHeads,
     formulation: Formulation,
     sets: Sequence[DevSet],
     device: torch.device,

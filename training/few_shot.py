@@ -22,8 +22,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from schemas.errors import ConfigError, InputError
 from schemas.manifest import DatasetError
-from schemas.output_folder import (
+from schemas.runtime.output_folder import (
     LOCK,
     NEW,
     begin_replacement,
@@ -37,20 +38,21 @@ from schemas.output_folder import (
     recover,
     tidy,
 )
-from schemas.paths import shown_path, shown_paths, shown_text
-from training import plots, whole
-from training.errors import ConfigError, InputError, TrainingError, in_words
-from training.finetune_checks import check as check_run
-from training.finetune_recipes import FinetuneConfig, FinetuneRecipe, plain_values
-from training.inference_config import Computing, EvaluateConfig
+from schemas.runtime.shown_paths import shown_path, shown_paths, shown_text
+from training.checks.finetuning import check as check_run
+from training.checks.settings import check_numbers
 from training.metrics.reports import TITLES
 from training.metrics.tables import Table, latex, markdown, text
 from training.models.files import check_model
-from training.outputs import SERIES, delete_parts, has_progress, is_series, series_files
-from training.past_runs import in_order, main_figures, mean_and_sd, read_results
-from training.records import check_recipe, check_sources, read_records, task_of
-from training.run_folder import check_numbers
+from training.recipes.finetuning import FinetuneConfig, FinetuneRecipe, plain_values
+from training.recipes.inference import Computing, EvaluateConfig
+from training.reports import plots
+from training.reports.run_results import in_order, main_figures, mean_and_sd, read_results
+from training.runtime import atomic_write
+from training.runtime.errors import TrainingError, in_words
+from training.runtime.outputs import SERIES, delete_parts, has_progress, is_series, series_files
 from training.score import Reporting
+from training.tasks.records import check_recipe, check_sources, read_records, task_of
 
 HEAVY = (
     "checkpoints",
@@ -210,7 +212,7 @@ def train_all(
     output, tries = Path(config.output), list(tries_of(config))
     delete_temporary_files(output)  # of a process that was killed here
     series = begun(config, about, replaceable)
-    whole.text(output / SERIES, series.to_json())  # the mark of all that follows
+    atomic_write.text(output / SERIES, series.to_json())  # the mark of all that follows
     for each in series.scores:
         drop_heavy(config, each)  # of a process that was killed before it could
     left = [each for each in tries if each not in series.scores]
@@ -235,12 +237,12 @@ def train_all(
             series.scores[each] = {
                 row: {name: bar.value for name, bar in of.items()} for row, of in found.in_papers.items()
             }
-        whole.text(output / SERIES, series.to_json())
+        atomic_write.text(output / SERIES, series.to_json())
         if each in series.scores:
             drop_heavy(config, each)
-    whole.text(output / "few_shot.csv", as_csv(series))
+    atomic_write.text(output / "few_shot.csv", as_csv(series))
     if series.scores:
-        whole.text(output / "few_shot.svg", plots.as_svg(plots.few_shot_curves(curves_of(config, series))))
+        atomic_write.text(output / "few_shot.svg", plots.as_svg(plots.few_shot_curves(curves_of(config, series))))
     return series, None
 
 

@@ -14,34 +14,22 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from schemas.errors import ConfigError, InputError
 from schemas.mrc import MrcExample, TaggingExample
-from schemas.output_folder import tidy
-from training import checkpoint, run_folder, whole
-from training.candidates import baseline_candidates
-from training.commands import finetune_command
-from training.data.in_memory import batches_of
+from schemas.provenance import commit
+from schemas.runtime.output_folder import tidy
+from training.checks.finetuning import check as check
+from training.checks.finetuning import check_inputs, needs_baseline
 from training.data.tokens import TextEncoder
 from training.data.windows import taught
-from training.distributed import all_reduce_sum, barrier, from_first_rank, process_group, rank, world_size
-from training.errors import ConfigError, InputError, TrainingError
-from training.evaluate import DevSet, dev_scores, main_score
-from training.finetune_checks import check as check
-from training.finetune_checks import check_inputs, needs_baseline
-from training.finetune_recipes import FinetuneConfig, FinetuneRecipe, Plain, Que, Reading, plain_values
-from training.logbook import LOST, NOTED, Logbook, Silent
-from training.loop import make_optimizer, resume, train
-from training.methods.choice import formulation_of
-from training.methods.reader import Reader, brings
-from training.models.encoder import Encoder
-from training.models.finetuned import foreign_heads, save_finetuned
-from training.models.folder import Pretrained, Provenance, load_model
-from training.models.tokenizer import add_que_token
-from training.outputs import is_complete, model_files, nothing_to_do, tidy_run
-from training.records import Records, few, labels_of, read_records
-from training.selection import FILE_NAME as DEV_FILE
-from training.selection import Selection, flat
-from training.selection import read as read_evaluations
-from training.start import (
+from training.engine import checkpoint, run_folder
+from training.engine.best_checkpoint import FILE_NAME as DEV_FILE
+from training.engine.best_checkpoint import Selection, flat
+from training.engine.best_checkpoint import read as read_evaluations
+from training.engine.command_digest import finetune_command
+from training.engine.loop import make_optimizer, resume, train
+from training.engine.metrics_log import LOST, NOTED, Logbook, Silent
+from training.engine.run_setup import (
     Finished,
     begin,
     chosen_device,
@@ -53,8 +41,23 @@ from training.start import (
     start_over,
     tell,
 )
+from training.evaluate import DevSet, dev_scores, main_score
+from training.inference.candidates import baseline_candidates
+from training.methods.base import EncoderWithHeads, has_pretrained_head
+from training.methods.feature_batches import batches_of
+from training.methods.registry import formulation_of
+from training.models.encoder import Encoder
+from training.models.finetuned import foreign_heads, save_finetuned
+from training.models.folder import Pretrained, Provenance, load_model
+from training.models.tiny import MOST_TEXTS, random_model, train_tokenizer
+from training.models.tokenizer import add_que_token
+from training.recipes.finetuning import FinetuneConfig, FinetuneRecipe, InferenceSettings, Plain, Que, plain_values
+from training.runtime import atomic_write
+from training.runtime.distributed import all_reduce_sum, barrier, from_first_rank, process_group, rank, world_size
+from training.runtime.errors import TrainingError
+from training.runtime.outputs import is_complete, model_files, nothing_to_do, tidy_run
 from training.tasks.catalog import TASKS
-from training.tiny import MOST_TEXTS, random_model, train_tokenizer
+from training.tasks.records import Records, few, labels_of, read_records
 
 Save = Callable[[str, int, dict[str, float]], None]  # folder, steps done, scores
 
@@ -98,7 +101,7 @@ def _finetune(config: FinetuneConfig, found: torch.device, command: str, is_new:
     start, weights = starting_model(recipe, records)
     encoder = Encoder(cast(PreTrainedModel, start.language_model.base_model), config.activation_checkpointing)
     text_encoder = TextEncoder(start.tokenizer)
-    reading = reading_of(recipe, labels_of(records, recipe.task), encoder.max_tokens)
+    reading = inference_settings_of(recipe, labels_of(records, recipe.task), encoder.max_tokens)
     if config.overwrite and not is_new:
         start_over(output)
     config = replace(config, overwrite=is_new)
@@ -113,9 +116,9 @@ def _finetune(config: FinetuneConfig, found: torch.device, command: str, is_new:
     config = replace(config, recipe=recipe)
 
     nn.Module.to(start.language_model, device)
-    model = Reader(encoder, formulation.heads(start, recipe.seed)).to(device)
+    model = EncoderWithHeads(encoder, formulation.heads(start, recipe.seed)).to(device)
     told = [
-        *(head_line(name, brings(start, name, head)) for name, head in model.heads.items()),
+        *(head_line(name, has_pretrained_head(start, name, head)) for name, head in model.heads.items()),
         *(f"  --train: {each}" for each in read.accounts),
         *(f"  --dev: {each}" for each in dev.accounts),
         *what_was_lost(read, records, read_features, features),
@@ -126,7 +129,7 @@ def _finetune(config: FinetuneConfig, found: torch.device, command: str, is_new:
 
     def save(folder: str, steps: int, scores: dict[str, float]) -> None:
         described = run_folder.shown_recipe(plain_values(recipe))
-        about = Provenance(described["model"], described, dict(read.files), steps, run_folder.commit())
+        about = Provenance(described["model"], described, dict(read.files), steps, commit())
         heads: dict[str, Any] = dict(model.heads.items())
         save_finetuned(output / folder, start.language_model, start.tokenizer, heads, reading, about, scores)
 
@@ -176,14 +179,14 @@ def _finetune(config: FinetuneConfig, found: torch.device, command: str, is_new:
 # --- before the first step --------------------------------------------------------------------------------------------
 
 
-def reading_of(recipe: FinetuneRecipe, labels: tuple[str, ...], positions: int) -> Reading:
+def inference_settings_of(recipe: FinetuneRecipe, labels: tuple[str, ...], positions: int) -> InferenceSettings:
     """What the recipe says of reading. Raises `ConfigError` if the encoder cannot read so much at once."""
     if recipe.max_tokens > positions:
         raise ConfigError(
             f"sequences of {recipe.max_tokens} tokens, but {recipe.model} has positions for {positions}. "
             f"Lower --max-tokens"
         )
-    return Reading(
+    return InferenceSettings(
         method=recipe.method,
         kind=TASKS[recipe.task].kind,
         labels=labels,
@@ -274,7 +277,7 @@ def publish(output: Path, save: Save, steps: int, selection: Selection) -> None:
 
 def delete_checkpoints(output: Path) -> None:
     """All at once, so that no half of one is taken for a damaged one."""
-    doomed = whole.temporary(output / "checkpoints")
+    doomed = atomic_write.temporary(output / "checkpoints")
     if (output / "checkpoints").exists():
         (output / "checkpoints").rename(doomed)
     tidy_run(output)

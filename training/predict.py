@@ -15,16 +15,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from training.errors import ConfigError
-from training.inference import Predictor, Progress, device_of, load_predictor, model_in, precision_of
-from training.inference import predict as predicted
-from training.inference_checks import THERE, check_predict
-from training.inference_config import PredictConfig
+from schemas.errors import ConfigError
+from training.checks.inference import THERE, check_predict
+from training.inference.json_requests import EXAMPLES, Number, Refused, Request, request
+from training.inference.predictor import Predictor, Progress, device_of, load_predictor, model_in, precision_of
+from training.inference.predictor import predict as predicted
 from training.methods.rationales import with_rationales
 from training.methods.unified import UnifiedPairs
-from training.predict_lines import EXAMPLES, Number, Refused, Request, request
-from training.predictions import Prediction, Span
+from training.recipes.inference import PredictConfig
 from training.tasks.catalog import TASKS
+from training.tasks.predictions import Prediction, Span
 
 
 def run(config: PredictConfig) -> int:

@@ -10,30 +10,22 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
-from schemas.paths import shown_path
-from training import run_folder
-from training.commands import pretrain_command
+from schemas.errors import ConfigError
+from schemas.provenance import commit
+from schemas.runtime.shown_paths import shown_path
+from training.checks.pretraining import check
+from training.data.collators import BatchMaker, ClismMaker, WaeMaker
 from training.data.datasets import ShardRows, open_datasets
 from training.data.features import Limits
 from training.data.loader import Batches
-from training.data.makers import BatchMaker, ClismMaker, WaeMaker
 from training.data.masking import Mlm
 from training.data.plan import Mix, measure_bytes_per_token, plan_for
 from training.data.tokens import TextEncoder
-from training.distributed import barrier, from_first_rank, process_group, rank, world_size
-from training.errors import ConfigError
-from training.logbook import Logbook, Silent
-from training.loop import train
-from training.methods.clism import ClismMethod
-from training.methods.reader import Reader
-from training.methods.wae import WaeMethod
-from training.models.encoder import Encoder
-from training.models.folder import Pretrained, Provenance, load_model, save_model
-from training.models.heads import SpanHead, WaeExtractor
-from training.models.tokenizer import add_que_token
-from training.outputs import is_complete, nothing_to_do
-from training.recipes import ClismObjective, PretrainConfig, Recipe, WaeObjective
-from training.start import (
+from training.engine import run_folder
+from training.engine.command_digest import pretrain_command
+from training.engine.loop import train
+from training.engine.metrics_log import Logbook, Silent
+from training.engine.run_setup import (
     Finished,
     begin,
     chosen_device,
@@ -45,7 +37,17 @@ from training.start import (
     start_over,
     tell,
 )
-from training.tiny import tiny_model
+from training.methods.base import EncoderWithHeads
+from training.methods.clism import ClismMethod
+from training.methods.wae import WaeMethod
+from training.models.encoder import Encoder
+from training.models.folder import Pretrained, Provenance, load_model, save_model
+from training.models.heads import SpanHead, WaeExtractor
+from training.models.tiny import tiny_model
+from training.models.tokenizer import add_que_token
+from training.recipes.pretraining import ClismObjective, PretrainConfig, Recipe, WaeObjective
+from training.runtime.distributed import barrier, from_first_rank, process_group, rank, world_size
+from training.runtime.outputs import is_complete, nothing_to_do
 
 
 def pretrain(config: PretrainConfig) -> Finished:
@@ -53,7 +55,7 @@ def pretrain(config: PretrainConfig) -> Finished:
 
     Raises `ConfigError`, `InputError` or `DatasetError` before the first step, `TrainingError` where it cannot go on.
     """
-    run_folder.check_config(config)
+    check(config)
     command, output = pretrain_command(config), Path(config.output)
     with process_group() as found, place_for(output, config.overwrite, command) as place:
         if place.is_done:
@@ -75,7 +77,7 @@ def _pretrain(config: PretrainConfig, found: torch.device, command: str, is_new:
     batches = batches_of(config, rows, text_encoder, encoder.max_tokens, pin_memory=device.type == "cuda")
     method = method_of(recipe.objective)
     nn.Module.to(start.language_model, device)
-    model = Reader(encoder, method.heads(start, recipe.seed)).to(device)
+    model = EncoderWithHeads(encoder, method.heads(start, recipe.seed)).to(device)
     if config.overwrite and not is_new:
         start_over(output)
     changed = begin(output, lambda: run_of(config, weights, text_encoder.fingerprint, command), replaceable=is_new)
@@ -182,7 +184,7 @@ def run_of(config: PretrainConfig, weights: str, tokenizer: str, command: str) -
 def provenance(config: PretrainConfig, steps: int) -> Provenance:
     data = {Path(folder).name: run_folder.fingerprint_of_dataset(folder) for folder in config.data}
     recipe = run_folder.shown_recipe(asdict(config.recipe))
-    return Provenance(recipe["model"], recipe, data, steps, run_folder.commit())
+    return Provenance(recipe["model"], recipe, data, steps, commit())
 
 
 def opening_line(config: PretrainConfig, rows: ShardRows, encoder: Encoder, device: torch.device, done: int) -> str:

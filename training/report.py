@@ -15,16 +15,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import tyro
 
-from schemas.output_folder import check_output, delete_temporary_files, locked
-from schemas.paths import shown_text
-from training import plots, whole
-from training.errors import ConfigError
+from schemas.errors import ConfigError
+from schemas.runtime.output_folder import check_output, delete_temporary_files, locked
+from schemas.runtime.shown_paths import shown_text
 from training.metrics.reports import TITLES
 from training.metrics.tables import Table, latex, markdown, text
-from training.outputs import REPORT, report_files
-from training.past_runs import Results, Run, in_order, main_figures, mean_and_sd, read_runs
-from training.plots import Bar, mean_sd
-from training.report_page import Section, page
+from training.reports import plots
+from training.reports.html_page import Section, page
+from training.reports.plots import Bar, mean_sd
+from training.reports.run_results import Results, Run, in_order, main_figures, mean_and_sd, read_runs
+from training.runtime import atomic_write
+from training.runtime.outputs import REPORT, report_files
 from training.tasks.catalog import TASKS
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def run(config: ReportConfig) -> str:
     if config.output:
         path = Path(config.output) / REPORT
         with locked(path.parent):
-            whole.text(path, page(sections_of(groups, tables), [shown_text(note) for note in notes]))
+            atomic_write.text(path, page(sections_of(groups, tables), [shown_text(note) for note in notes]))
             delete_temporary_files(path.parent)  # of a process that was killed here
         print(f"Wrote {path}", file=sys.stderr)
     if config.format == "json":

@@ -11,17 +11,17 @@ from typing import Literal
 import numpy as np
 
 from schemas.counts import RecordCounts
+from schemas.errors import ConfigError, InputError
 from schemas.mrc import MrcExample
-from training.errors import ConfigError, InputError
 from training.metrics import aggregates, bootstrap, counting, mlqa, squad
 from training.metrics.counting import Counted
 from training.metrics.reports import FORMATS, Figure, Report, Row
 from training.metrics.signatures import checksum, signature
-from training.records import check_langs, check_paths, task_of
 from training.tasks import squad_json
 from training.tasks.catalog import TASKS, Task
 from training.tasks.columns import read_tags
 from training.tasks.files import known, lang_in, refuse_unlabelled
+from training.tasks.records import check_langs, check_paths, task_of
 from training.tasks.tags import TAG, Entity, entities
 from training.tasks.tsv import read_labels
 

@@ -32,12 +32,12 @@ from training.data.tokens import TextEncoder
 from training.evaluate import evaluate
 from training.few_shot import FewShotConfig, Try, few_shot
 from training.finetune import finetune
-from training.finetune_recipes import CLISM_FEW_SHOT, FinetuneRecipe, Plain
 from training.metrics.cka import cka
 from training.models.folder import Pretrained, load_model
 from training.objectives.cacr import mean_pool
-from training.plots import as_svg, few_shot_curves
-from training.recipes import CLISM, ClismObjective
+from training.recipes.finetuning import CLISM_FEW_SHOT, FinetuneRecipe, Plain
+from training.recipes.pretraining import CLISM, ClismObjective
+from training.reports.plots import as_svg, few_shot_curves
 
 PICTURE = Path(__file__).resolve().parents[1] / "few_shot.svg"
 PAIRS, CLAUSES = 10_000, 3  # a sentence

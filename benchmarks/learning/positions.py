@@ -22,10 +22,10 @@ from benchmarks.learning.small import arguments, encoder_of, rows_of, table, tra
 from training.data.batches import wae_batch
 from training.data.features import Limits, WaeFeatures, wae_features
 from training.data.tokens import TextEncoder
-from training.methods.reader import Reader
+from training.methods.base import EncoderWithHeads
 from training.methods.wae import WaeMethod
 from training.models.folder import Pretrained, load_model
-from training.recipes import MPMR_BASE, WaeObjective
+from training.recipes.pretraining import MPMR_BASE, WaeObjective
 
 ENTITIES, MENTIONS, QUERY_WORDS, CONTEXT_WORDS = 150, 14, 8, 40
 OBJECTIVE = WaeObjective(extractor_inner=256, extractor_dropout=0.0, max_query_tokens=20, max_context_tokens=100)
@@ -73,7 +73,7 @@ def exact_match(model: Pretrained, data: Path) -> float:
     encoder, method = TextEncoder(model.tokenizer), WaeMethod(OBJECTIVE)
     features = [wae_features(row, encoder, LIMITS) for row in rows_of(data) if row["answerable"]]
     usable = [each for each in features if isinstance(each, WaeFeatures)]
-    reader = Reader(encoder_of(model), method.heads(model, seed=0)).eval()
+    reader = EncoderWithHeads(encoder_of(model), method.heads(model, seed=0)).eval()
     right = 0.0
     for at in range(0, len(usable), 100):
         batch = wae_batch(usable[at : at + 100])

@@ -27,7 +27,7 @@ from schemas.shards import read_shards
 from training.models.encoder import Encoder
 from training.models.folder import Pretrained
 from training.pretrain import pretrain
-from training.recipes import PretrainConfig, Recipe
+from training.recipes.pretraining import PretrainConfig, Recipe
 
 LAYERS, HIDDEN, HEADS, POSITIONS = 3, 96, 4, 128
 WORDS_STD, POSITIONS_SIZE = 0.1, 0.2

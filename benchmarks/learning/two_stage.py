@@ -24,9 +24,9 @@ from benchmarks.learning.generate import languages, parallel, questions, squad_f
 from benchmarks.learning.small import POSITIONS, arguments, table
 from training.evaluate import DevSet, dev_scores
 from training.finetune import finetune
-from training.finetune_recipes import TWO_STAGE, FinetuneConfig, Plain, TwoStage
-from training.inference import load_predictor, predict
-from training.records import read_records
+from training.inference.predictor import load_predictor, predict
+from training.recipes.finetuning import TWO_STAGE, FinetuneConfig, Plain, TwoStage
+from training.tasks.records import read_records
 
 QUESTIONS, TESTED, CLAUSES = 1_024, 500, 3
 RECIPE = replace(

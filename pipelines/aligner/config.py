@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
-from pipelines.steps.records import ConfigError
+from schemas.errors import ConfigError
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from pipelines.aligner import _native, model_file
 from pipelines.aligner.config import AlignerConfig
 from pipelines.aligner.text import TrainingText
 from pipelines.aligner.words import Encoder, Vocabulary
-from pipelines.steps.files import replacing
-from pipelines.steps.records import InputError, Link
+from pipelines.steps.common.files import replacing
+from pipelines.steps.common.sentence_pairs import Link
+from schemas.errors import InputError
 
 Words = Sequence[str]
 Ints = NDArray[np.int64]

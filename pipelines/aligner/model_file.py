@@ -21,9 +21,9 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.steps.files import open_raw
-from pipelines.steps.paths import is_remote
-from pipelines.steps.records import InputError
+from pipelines.steps.common.files import open_raw
+from pipelines.steps.common.paths import is_remote
+from schemas.errors import InputError
 
 _NAME, _VERSION = "polyspan-aligner", 2
 _START = f"{_NAME}/{_VERSION}\n".encode()

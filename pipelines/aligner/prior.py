@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pipelines.aligner.model import AlignmentModel, Ints
 from pipelines.aligner.words import Vocabulary
-from pipelines.steps.records import InputError
+from schemas.errors import InputError
 
 _MOST = 2.0**50  # so that training's sums, in whole numbers of 64 bits, hold the prior's too
 

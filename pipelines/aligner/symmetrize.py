@@ -12,8 +12,8 @@ import heapq
 from collections.abc import Callable, Collection, Sequence
 
 from pipelines.aligner.model import AlignmentModel, Words
-from pipelines.steps.links import LinkSet
-from pipelines.steps.records import Link
+from pipelines.aligner.pharaoh import LinkSet
+from pipelines.steps.common.sentence_pairs import Link
 
 # Moses' order: first the four that share a side, then the diagonal ones; as offsets of (source, target).
 _NEIGHBOURS = ((0, -1), (-1, 0), (0, 1), (1, 0), (-1, -1), (1, -1), (-1, 1), (1, 1))

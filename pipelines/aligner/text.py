@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.steps.records import ConfigError, LanguagePair, is_language_code
-from pipelines.steps.tokenize import tokenizer_version
+from pipelines.steps.common.sentence_pairs import LanguagePair, is_language_code
+from pipelines.steps.common.tokenize import tokenizer_version
+from schemas.errors import ConfigError
 from schemas.languages import LANGUAGES
 
 logger = logging.getLogger(__name__)

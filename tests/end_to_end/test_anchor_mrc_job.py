@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import anchor_transforms, cli
+from pipelines import anchor_mrc_transforms, cli
 from pipelines.anchor_mrc import run
 from pipelines.recipes import ANCHOR_MRC, AnchorMrcConfig
-from pipelines.steps.phrases import Searchable
-from pipelines.steps.triplets import TripletConfig
+from pipelines.steps.anchor_mrc.triplets import TripletConfig
+from pipelines.steps.anchor_mrc.whole_words import Searchable
 from schemas import manifest as manifests
 from schemas.anchor_mrc import AnchorMrcExample
 from schemas.counts import AnchorCounts
@@ -174,7 +174,7 @@ def test_how_a_dump_is_stored_and_cut_decides_no_byte(dataset, tmp_path, name, p
 def test_worker_processes_and_many_parts_write_the_same_bytes(dataset, dump, tmp_path, monkeypatch):
     run(config(dump, tmp_path / "workers", workers=3, range_bytes=3000))
     assert digests(tmp_path / "workers") == digests(dataset)
-    monkeypatch.setattr(anchor_transforms, "ARTICLES_PER_PART", 3)
+    monkeypatch.setattr(anchor_mrc_transforms, "ARTICLES_PER_PART", 3)
     run(config(dump, tmp_path / "parts", range_bytes=3000))
     assert digests(tmp_path / "parts") == digests(dataset)
 

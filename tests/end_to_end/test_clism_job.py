@@ -19,13 +19,14 @@ import pyarrow as pa
 import pytest
 from apache_beam.io.localfilesystem import LocalFileSystem
 
-from pipelines import cli, transforms
+from pipelines import cli, clism_transforms
 from pipelines.aligner import train
 from pipelines.clism import run
 from pipelines.recipes import CLISM
-from pipelines.steps.records import ConfigError, InputError, LanguagePair
+from pipelines.steps.common.sentence_pairs import LanguagePair
 from schemas import manifest as manifests
 from schemas.clism import problems
+from schemas.errors import ConfigError, InputError
 from schemas.shards import read_examples
 from schemas.verification import find_problems
 
@@ -169,7 +170,7 @@ def test_a_killed_job_leaves_no_dataset_and_goes_on_to_the_same_bytes(dataset, t
 def stopped_job(output: Path, **changes) -> Path:
     """A job that was killed in `output` after its first steps; returns its work folder."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pipelines.arrow_sink.write_manifest", killed)
+        patch.setattr("pipelines.runtime.dataset_sink.write_manifest", killed)
         with pytest.raises(RuntimeError, match="killed"):
             run(config(output, **changes))
     (work,) = output.glob("work/*")
@@ -318,13 +319,13 @@ def test_a_given_aligner_that_is_written_over_meanwhile_changes_nothing(tmp_path
     train([(["Hanoi"], ["Hà", "Nội"])] * 20, CLISM.aligner).save(str(path))
     aligner = replace(CLISM.aligner, model=str(path))
     expected = run(config(tmp_path / "before", aligner=aligner))
-    load = transforms.load_aligner
+    load = clism_transforms.load_aligner
 
     def load_later(*given):
         path.write_bytes(b"")  # as `cp` does, it keeps the file and cuts it
         return load(*given)
 
-    monkeypatch.setattr(transforms, "load_aligner", load_later)
+    monkeypatch.setattr(clism_transforms, "load_aligner", load_later)
     assert run(config(tmp_path / "after", aligner=aligner)) == expected
     assert path.read_bytes() == b""
 
@@ -424,7 +425,7 @@ def test_a_dataset_on_another_file_system_is_replaced_when_the_new_one_is_comple
     with pytest.raises(ConfigError, match=r"config\.seed: 0 before, 1 now"):
         run(replace(remote, seed=1))
     with monkeypatch.context() as patch:
-        patch.setattr("pipelines.arrow_sink.write_manifest", killed)
+        patch.setattr("pipelines.runtime.dataset_sink.write_manifest", killed)
         with pytest.raises(RuntimeError):
             run(replace(remote, seed=1, overwrite=True))
     assert digests(tmp_path / "out") == before

@@ -20,12 +20,13 @@ from pipelines import align, cli
 from pipelines.align import AlignApplyConfig, AlignTrainConfig, apply, train
 from pipelines.aligner import AlignerConfig, AlignmentModel
 from pipelines.aligner import train as train_model
+from pipelines.aligner.pharaoh import format_links
 from pipelines.aligner.text import TrainingText
 from pipelines.clism import run
 from pipelines.recipes import CLISM
-from pipelines.steps.links import format_links
-from pipelines.steps.records import InputError, LanguagePair
+from pipelines.steps.common.sentence_pairs import LanguagePair
 from schemas import manifest as manifests
+from schemas.errors import InputError
 
 SAMPLE = str(package_files("pipelines") / "sample" / "sample.tsv")
 SENTENCES = [("a b", "x y"), ("b a", "y x"), ("a c", "x z"), ("c b", "z y"), ("c a b", "z x y")] * 4
@@ -84,7 +85,7 @@ def test_the_model_and_the_dataset_that_it_makes_are_those_of_the_job_that_train
     config = replace(CLISM, bitext=(SAMPLE,), pair=("en-vi",), aligner=aligner, seed=3)
     train(AlignTrainConfig((SAMPLE,), ("en-vi",), f"{tmp_path}/m.model", aligner=aligner, seed=3))
     with monkeypatch.context() as patched:
-        patched.setattr("pipelines.job_output._tidy", lambda folder: None)  # which deletes the job's model
+        patched.setattr("pipelines.runtime.job_output._tidy", lambda folder: None)  # which deletes the job's model
         run(replace(config, output=f"{tmp_path}/own"))
     (model,) = (tmp_path / "own").rglob("en-vi.model")
     assert model.read_bytes() == (tmp_path / "m.model").read_bytes()

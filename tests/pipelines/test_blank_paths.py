@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.launch import interpreter_quoted
+from pipelines.runtime.launch import interpreter_quoted
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import pytest
 
-from pipelines.steps.titles import normalize_target, page_kind
-from pipelines.steps.wiki_dump import Damage, Page, plan_ranges, read_pages, read_siteinfo
-from pipelines.steps.wiki_site import Site, site_of, siteinfo_problem
-from pipelines.steps.wikitext import PlainText, plain_text
+from pipelines.steps.wikipedia.dump import Damage, Page, plan_ranges, read_pages, read_siteinfo
+from pipelines.steps.wikipedia.titles import normalize_target, page_kind
+from pipelines.steps.wikitext.plain_text import PlainText, plain_text
+from pipelines.steps.wikitext.site import Site, site_of, siteinfo_problem
 
 SAMPLE = Path(__file__).resolve().parents[2] / "pipelines" / "sample" / "wiki"
 LANGS = ("en", "vi", "ar", "hi", "ja")

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.anchor_mrc import ARROW_SCHEMA, MASK_TOKEN, AnchorMrcExample, ArticleRef, problems, query_holds
-from schemas.anchor_mrc_view import render_example
 from schemas.card import dataset_card
-from schemas.cli import main
 from schemas.counts import AnchorCounts
-from schemas.inspection import statistics
+from schemas.inspection.anchor_mrc_view import render_example
+from schemas.inspection.cli import main
+from schemas.inspection.show import statistics
 from schemas.manifest import DatasetError, Manifest, load
 from schemas.shards import read_examples, read_rejects
 from schemas.spans import CharSpan

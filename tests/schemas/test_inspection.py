@@ -13,11 +13,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from schemas.cli import main
 from schemas.clism import ARROW_SCHEMA, QUE_TOKEN, ClismExample, problems
-from schemas.clism_view import render_example
 from schemas.counts import PairCounts
-from schemas.inspection import show_examples, statistics
+from schemas.inspection.cli import main
+from schemas.inspection.clism_view import render_example
+from schemas.inspection.show import show_examples, statistics
 from schemas.verification import find_problems
 
 FSI, PDI = "\u2068", "\u2069"
@@ -388,7 +388,7 @@ def test_help_shows_an_example(capsys, command):
 def test_a_reader_who_has_seen_enough_ends_it_quietly(golden, tmp_path):
     long = replace(golden.examples()[0], target_text="Anna sống ở Hà Nội." + "x" * 100_000)
     golden.write(tmp_path, [replace(long, id=f"{n:020x}") for n in range(100)])  # more than a pipe takes at once
-    command = [sys.executable, "-m", "schemas.cli", "show", str(tmp_path), "--count", "100"]
+    command = [sys.executable, "-m", "schemas.inspection.cli", "show", str(tmp_path), "--count", "100"]
     root = Path(__file__).parents[2]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=root) as process:
         process.stdout.readline()

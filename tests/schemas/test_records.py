@@ -12,13 +12,13 @@ import pytest
 
 from schemas import candidates, mrc
 from schemas.candidates import Candidate, CandidateSet
-from schemas.candidates_view import render_example
 from schemas.card import dataset_card
-from schemas.cli import main
 from schemas.counts import CandidateCounts, RecordCounts
-from schemas.inspection import statistics
+from schemas.inspection.candidates_view import render_example
+from schemas.inspection.cli import main
+from schemas.inspection.records_view import render_pair, render_question, render_sentence
+from schemas.inspection.show import statistics
 from schemas.manifest import Manifest, load
-from schemas.records_view import render_pair, render_question, render_sentence
 from schemas.shards import EXAMPLES, read_examples, read_rejects
 from schemas.spans import CharSpan
 from schemas.verification import find_problems

@@ -26,7 +26,7 @@ def xlmr_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
     from transformers import XLMRobertaConfig, XLMRobertaForMaskedLM, XLMRobertaTokenizer
 
-    from training.tiny import sentencepiece_model
+    from training.models.tiny import sentencepiece_model
 
     folder = tmp_path_factory.mktemp("xlmr")
     (folder / "sentencepiece.bpe.model").write_bytes(sentencepiece_model(iter(golden_texts()), 400))

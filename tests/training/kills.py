@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from schemas.output_folder import LOCK, NEW
+from schemas.runtime.output_folder import LOCK, NEW
 from tests.kill_points import KILLED, run_in_child
 from tests.training.runs import losses
 

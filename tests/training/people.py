@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from training.finetune_recipes import FINETUNE_RECIPES, FinetuneConfig
+from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneConfig
 
 PEOPLE = ("Anna", "Bao", "Chidi", "Dina", "Emil", "Farah", "Goran", "Hoa")
 PLACES = ("Hanoi", "Lagos", "Cairo", "Oslo", "Lima", "Pune", "Quito", "Riga")

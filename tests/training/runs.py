@@ -14,8 +14,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
-from training.finetune_recipes import FinetuneConfig
-from training.recipes import RECIPES, PretrainConfig
+from training.recipes.finetuning import FinetuneConfig
+from training.recipes.pretraining import RECIPES, PretrainConfig
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden"
 DATA = {"tiny_clism": GOLDEN / "clism-1", "tiny_mpmr": GOLDEN / "anchor_mrc-1"}

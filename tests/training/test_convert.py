@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from schemas.cli import main as inspect
 from schemas.counts import RecordCounts
+from schemas.errors import ConfigError, InputError
+from schemas.inspection.cli import main as inspect
 from schemas.manifest import load
 from schemas.shards import read_examples, read_rejects
 from schemas.verification import find_problems
 from training.convert import ConvertConfig, run
-from training.errors import ConfigError, InputError
-from training.records import read_records
+from training.tasks.records import read_records
 
 REAL = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tests.training.runs import DATA
+from training.checks.finetuning import METHODS_FOR
 from training.cli import main
-from training.finetune_checks import METHODS_FOR
-from training.methods.choice import FORMULATIONS
+from training.methods.registry import FORMULATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 CLISM = str(DATA["tiny_clism"])

@@ -15,10 +15,12 @@ from typing import Any
 import pytest
 from safetensors.torch import save_file
 
+from schemas.errors import InputError
 from tests.training.people import squad
 from tests.training.runs import DATA
-from training import cli, outputs
-from training.errors import InputError, in_words
+from training import cli
+from training.runtime import outputs
+from training.runtime.errors import in_words
 
 Mount = Callable[..., None]
 STOPPED = "Stopped. Repeat the command: training goes on from its last checkpoint, all else begins anew."

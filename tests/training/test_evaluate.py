@@ -11,18 +11,18 @@ from typing import Any
 import pytest
 import torch
 
+from schemas.errors import ConfigError, InputError
 from schemas.mrc import MrcExample
 from schemas.spans import CharSpan
 from tests.training.tuned import TEXTS, UNIFIED, save_tuned
 from training import score
-from training.errors import ConfigError, InputError
 from training.evaluate import DevSet, counted, dev_scores, evaluate, main_score, run
-from training.finetune_recipes import MethodSettings, Plain
-from training.inference import Predictor, load_predictor, predict
-from training.inference_config import EvaluateConfig
-from training.predictions import Prediction, Span
+from training.inference.predictor import Predictor, load_predictor, predict
+from training.recipes.finetuning import MethodSettings, Plain
+from training.recipes.inference import EvaluateConfig
 from training.score import Reporting, ScoreConfig
 from training.tasks.catalog import TASKS
+from training.tasks.predictions import Prediction, Span
 from training.tasks.tags import entities, tags_of
 
 CPU = torch.device("cpu")

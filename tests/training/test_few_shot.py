@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from schemas.errors import ConfigError, InputError
 from training import few_shot
-from training.errors import ConfigError, InputError, TrainingError
+from training.engine.run_setup import Finished
 from training.few_shot import FewShotConfig, Series, Try
-from training.finetune_recipes import FINETUNE_RECIPES, FinetuneConfig
-from training.inference_config import EvaluateConfig
 from training.metrics.tables import text
-from training.plots import mean_sd
-from training.start import Finished
+from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneConfig
+from training.recipes.inference import EvaluateConfig
+from training.reports.plots import mean_sd
+from training.runtime.errors import TrainingError
 
 
 def questions(path: Path, count: int) -> Path:

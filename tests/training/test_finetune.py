@@ -14,15 +14,15 @@ from safetensors.torch import load_file
 from transformers import AutoModelForQuestionAnswering, AutoTokenizer
 
 from schemas import manifest
+from schemas.errors import ConfigError, InputError
 from tests.training.people import PEOPLE, PLACES, people_config, squad
-from training.checkpoint import checkpoints
-from training.errors import ConfigError, InputError
+from training.engine.checkpoint import checkpoints
 from training.evaluate import counted
 from training.finetune import finetune
-from training.finetune_recipes import FINETUNE_RECIPES, FinetuneConfig, Que
-from training.inference import load_predictor, predict
+from training.inference.predictor import load_predictor, predict
 from training.methods.que_tags import QueTags
-from training.records import read_records
+from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneConfig, Que
+from training.tasks.records import read_records
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_a_stopped_run_goes_on_to_the_same_weights(
     finetune(given)
     stopped = replace(given, output=str(tmp_path / "stopped"))
     with monkeypatch.context() as patch:
-        patch.setattr("training.loop.stop_signal", stop_in_step(3))
+        patch.setattr("training.engine.loop.stop_signal", stop_in_step(3))
         assert finetune(stopped).stopped_by == signal.SIGTERM
     assert [path.name for path in checkpoints(tmp_path / "stopped" / "checkpoints")] == ["step-00000003"]
     assert finetune(stopped).steps == 6
@@ -119,7 +119,7 @@ def stop_in_step(step: int) -> Any:
     """Stands for `stop_signal` when SIGTERM comes in that step."""
     from contextlib import contextmanager
 
-    from training.trouble import Stop
+    from training.engine.failures import Stop
 
     class Late(Stop):
         seen: list[int] = []  # noqa: RUF012

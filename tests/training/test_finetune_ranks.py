@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from tests.training.people import people_config
 from tests.training.runs import finish, kill_at, losses, start, weights
-from training.finetune_recipes import FINETUNE_RECIPES, FinetuneConfig
+from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneConfig
 
 
 @pytest.fixture

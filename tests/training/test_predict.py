@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 import torch
 
+from schemas.errors import ConfigError
 from schemas.mrc import PairExample
 from tests.training.tuned import METHODS, UNIFIED, named, save_tuned
-from training.errors import ConfigError
-from training.inference import load_predictor, predict
-from training.inference_config import Computing, PredictConfig
+from training.inference.json_requests import words_of
+from training.inference.predictor import load_predictor, predict
 from training.predict import run
-from training.predict_lines import words_of
+from training.recipes.inference import Computing, PredictConfig
 from training.tasks.squad_json import read
 
 EMOJI = "Anna 👩‍👩‍👧 lebt in Ha\u0300 No\u0323\u0302i."

@@ -9,19 +9,20 @@ from typing import Any
 
 import pytest
 
+from schemas.errors import ConfigError
 from tests.training.people import people_config, squad
 from tests.training.runs import small
-from training import convert, few_shot, report, run_folder
+from training import convert, few_shot, report
 from training.convert import ConvertConfig
-from training.errors import ConfigError
+from training.engine import run_folder
 from training.evaluate import evaluate
 from training.few_shot import FewShotConfig
 from training.finetune import finetune
-from training.finetune_recipes import FinetuneConfig, TwoStage
-from training.inference_config import Computing, EvaluateConfig
-from training.past_runs import read_runs
 from training.pretrain import pretrain
+from training.recipes.finetuning import FinetuneConfig, TwoStage
+from training.recipes.inference import Computing, EvaluateConfig
 from training.report import ReportConfig
+from training.reports.run_results import read_runs
 from training.score import Reporting
 
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests import paper_settings
-from training import recipes
+from training.checks.pretraining import RECIPES_FOR
 from training.data.features import Limits
 from training.few_shot import FewShotConfig
-from training.finetune_recipes import FINETUNE_ABOUT, FINETUNE_RECIPES, METHOD_NAMES, METHODS, TwoStage
 from training.pretrain import limits_of
-from training.recipes import ABOUT, RECIPES, ClismObjective, WaeObjective
-from training.run_folder import RECIPES_FOR
+from training.recipes import pretraining
+from training.recipes.finetuning import FINETUNE_ABOUT, FINETUNE_RECIPES, METHOD_NAMES, METHODS, TwoStage
+from training.recipes.pretraining import ABOUT, RECIPES, ClismObjective, WaeObjective
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_the_papers_two_stage_training_keeps_the_true_answer_at_its_rank() -> No
 
 
 def test_every_field_says_what_it_is() -> None:
-    tree = ast.parse(inspect.getsource(recipes))
+    tree = ast.parse(inspect.getsource(pretraining))
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             told = [
@@ -111,7 +111,7 @@ def test_every_field_says_what_it_is() -> None:
                 for field, after in zip(node.body, node.body[1:], strict=False)
                 if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and _is_text(after)
             ]
-            named = [field.name for field in fields(getattr(recipes, node.name))]
+            named = [field.name for field in fields(getattr(pretraining, node.name))]
             assert [name for name in named if name not in told] in ([], ["recipe"], ["objective"])
 
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from training import past_runs, report
-from training.errors import ConfigError
+from schemas.errors import ConfigError
+from training import report
 from training.metrics.reports import Figure, Report, Row, as_json
 from training.metrics.tables import Table
 from training.report import ReportConfig
-from training.report_page import Section, page
+from training.reports import run_results
+from training.reports.html_page import Section, page
 
 RECIPE = {"name": "plain_qa", "method": {"name": "plain"}, "model": "xlmr", "steps": 3, "seed": 1, "sample": 1}
 
@@ -178,7 +179,7 @@ def test_runs_of_another_kind_of_task_have_no_place_in_a_table(tmp_path: Path) -
 def test_losses_of_different_tasks_are_pictures_of_their_own(tmp_path: Path) -> None:
     for task in ("squad", "wikiann"):
         make(tmp_path / task, task=task)
-    groups = report.grouped(past_runs.read_runs((tmp_path,)), ())
+    groups = report.grouped(run_results.read_runs((tmp_path,)), ())
     overview, _ = report.sections_of(groups, report.tables_of(groups))
     assert [caption.partition(",")[0] for caption in overview.pictures] == [
         "Training loss on squad",
@@ -200,13 +201,13 @@ def test_a_run_whose_model_was_deleted_after_its_evaluation_is_finished(tmp_path
 
 def test_a_two_stage_runs_own_baseline_is_no_run_of_the_table(tmp_path: Path) -> None:
     make(make(tmp_path / "two") / "baseline")
-    assert len(past_runs.read_runs((tmp_path,))) == 1
+    assert len(run_results.read_runs((tmp_path,))) == 1
 
 
 def test_runs_are_counted_once_and_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     for size in (128, 64):
         make(tmp_path / f"{size}", examples=size)
-    runs = past_runs.read_runs((tmp_path, tmp_path / "64"))
+    runs = run_results.read_runs((tmp_path, tmp_path / "64"))
     assert [run.name for run in runs] == ["64", "128"]
 
 
@@ -285,12 +286,12 @@ def test_the_page_has_every_table_and_picture_and_fetches_nothing(compared: Path
 
 
 def test_the_best_of_each_column_stands_out(compared: Path) -> None:
-    groups = report.grouped(past_runs.read_runs((compared,)), ())
+    groups = report.grouped(run_results.read_runs((compared,)), ())
     assert report.best_cells(groups, "xquad") == {(1, 1), (0, 2), (0, 3)}  # avg: 78.25 against 77
 
 
 def test_bars_have_a_deviation_for_several_runs_and_the_interval_of_a_single_one(compared: Path) -> None:
-    several, single = report.grouped(past_runs.read_runs((compared,)), ())
+    several, single = report.grouped(run_results.read_runs((compared,)), ())
     assert several.bar("xquad", "en", "f1") == (81.5, pytest.approx((81.5 - 0.5**0.5, 81.5 + 0.5**0.5)))
     assert single.bar("xquad", "en", "f1") == (84.0, (82.0, 86.0))
     assert single.bar("xquad", "zh", "f1") is None

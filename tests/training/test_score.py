@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from schemas.errors import ConfigError, InputError
 from training import score
-from training.errors import ConfigError, InputError
 from training.metrics.reports import as_json, as_text
 from training.score import ScoreConfig
 from training.tasks.catalog import TASKS

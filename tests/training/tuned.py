@@ -9,11 +9,11 @@ import torch
 
 from schemas.mrc import MrcExample, PairExample, TaggingExample
 from training.data.tokens import TextEncoder
-from training.finetune_recipes import MethodSettings, Plain, Que, Reading, TwoStage, Unified
-from training.methods.choice import formulation_of
+from training.methods.registry import formulation_of
 from training.models.finetuned import save_finetuned
 from training.models.folder import Provenance, load_model
 from training.models.tokenizer import add_que_token
+from training.recipes.finetuning import InferenceSettings, MethodSettings, Plain, Que, TwoStage, Unified
 from training.tasks.columns import joined
 
 Kind = Literal["qa", "tagging", "pairs"]
@@ -41,14 +41,14 @@ def named(case: tuple[MethodSettings, Kind]) -> str:
     return f"{type(case[0]).__name__}-{case[1]}"
 
 
-def reading_of(method: MethodSettings, kind: Kind, **changes: Any) -> Reading:
+def inference_settings_of(method: MethodSettings, kind: Kind, **changes: Any) -> InferenceSettings:
     sizes = {"max_tokens": 64, "max_query_tokens": 24, "stride": 8, "max_answer_tokens": 12}
-    return Reading(method, kind, **{"labels": LABELS[kind], **sizes, **changes})
+    return InferenceSettings(method, kind, **{"labels": LABELS[kind], **sizes, **changes})
 
 
 def save_tuned(folder: Path, base: Path, method: MethodSettings, kind: Kind, **changes: Any) -> Path:
     """A model of that method; its head has weights large enough to be sure of something."""
-    start, reading = load_model(base), reading_of(method, kind, **changes)
+    start, reading = load_model(base), inference_settings_of(method, kind, **changes)
     if isinstance(method, Que):
         add_que_token(start.language_model, start.tokenizer, 1)
     heads = formulation_of(reading, TextEncoder(start.tokenizer)).heads(start, 1)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from schemas.clism import QUE_TOKEN
-from training.data.pieces import longest_first
+from training.data.split_long_text import longest_first
 from training.data.tokens import Encoded, TextEncoder, token_span
 
 

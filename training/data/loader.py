@@ -12,10 +12,11 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from schemas.errors import ConfigError
 from training.data.batches import as_arrays, as_tensors
-from training.data.makers import BatchMaker
+from training.data.collators import BatchMaker
 from training.data.plan import Plan, balanced
-from training.errors import ConfigError, TrainingError
+from training.runtime.errors import TrainingError
 
 
 class Rows(Protocol):

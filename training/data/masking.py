@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from training.data import draws
+from training.data import stateless_random
 
 if TYPE_CHECKING:
     from training.data.features import ClismFeatures
@@ -64,7 +64,7 @@ def mask_tokens(features: ClismFeatures, mlm: Mlm, key: int) -> Masked:
         free[first : last + 1] = False
     free &= mlm.is_ordinary[ids]
 
-    chance, what = draws.uniforms(key, 2 * len(ids)).reshape(2, -1)
+    chance, what = stateless_random.uniforms(key, 2 * len(ids)).reshape(2, -1)
     places = np.flatnonzero(free & (chance < mlm.rate))
     labels, what = ids[places], what[places]
     # Where `what` falls within the share of replacements is uniform again: it also says by which token.

@@ -1,6 +1,6 @@
 """Sentence pairs as features: what a model reads of them.
 
-A pair with more than `Reading.max_tokens`, special tokens included, is cut, and has the note `truncated_pair`: the
+A pair with more than `InferenceSettings.max_tokens`, special tokens included, is cut, and has the note `truncated_pair`: the
 longer sentence gives way, or both do.
 """
 
@@ -11,13 +11,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from schemas.mrc import PairExample
-from training.data.pieces import longest_first, room_for
+from training.data.split_long_text import longest_first, room_for
 from training.data.task_batches import PairFeatures, number_of
 from training.data.tokens import TextEncoder
-from training.finetune_recipes import Reading
+from training.recipes.finetuning import InferenceSettings
 
 
-def pair_features(records: Sequence[PairExample], encoder: TextEncoder, reading: Reading) -> list[PairFeatures]:
+def pair_features(
+    records: Sequence[PairExample], encoder: TextEncoder, reading: InferenceSettings
+) -> list[PairFeatures]:
     """`<s> first </s></s> second </s>`, one for each record; the longer sentence is cut, as Hugging Face's tokenizer
     does with `truncation=True`. Raises `InputError` if a record has a label that `reading.labels` do not hold.
     """

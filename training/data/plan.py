@@ -5,7 +5,7 @@ and language. An epoch is as many draws as there are rows; in it each group has 
 and goes on in its own endless stream: all its rows in a random order, then all in another one. In the natural mix a
 quota is the group's size, so an epoch holds every row once. Groups are interleaved at random over the whole epoch.
 
-Permutations are computed where they are looked at (`training.data.draws.permuted`) and never stored, so step 1,000,000
+Permutations are computed where they are looked at (`stateless_random.permuted`) and never stored, so step 1,000,000
 costs what step 0 costs. What is stored is 8 bytes a row, its place and its length, besides the 8 of `ShardRows`: 1.6 GB
 for 100 million rows.
 """
@@ -21,9 +21,9 @@ import numpy as np
 
 from schemas.anchor_mrc import MASK_TOKEN
 from schemas.clism import QUE_TOKEN
-from training.data import draws
+from schemas.errors import ConfigError
+from training.data import stateless_random
 from training.data.datasets import ShardRows
-from training.errors import ConfigError
 
 _EPOCH, _GROUP, _WINDOW = 1, 2, 5  # streams of random numbers of their own
 
@@ -125,7 +125,9 @@ class Plan:
         # The steps' parts of the window (an epoch begins and ends within a step), each a piece of the ascending order.
         cuts = np.arange(start // self.batch_size + 1, -(-stop // self.batch_size)) * self.batch_size
         sizes = np.diff([start, *cuts, stop])
-        pieces = draws.permuted(np.arange(len(sizes)), len(sizes), draws.key(self.seed, _WINDOW, start))
+        pieces = stateless_random.permuted(
+            np.arange(len(sizes)), len(sizes), stateless_random.key(self.seed, _WINDOW, start)
+        )
         turns = np.empty(len(sizes), np.int64)  # of each piece, ascending: which step has it
         turns[pieces] = np.arange(len(sizes))
         ends = np.cumsum(sizes[turns])
@@ -137,15 +139,17 @@ class Plan:
         epochs, places = np.divmod(numbers, self.rows)
         for epoch in np.unique(epochs).tolist():
             these = epochs == epoch
-            places[these] = draws.permuted(places[these], self.rows, draws.key(self.seed, _EPOCH, epoch))
+            places[these] = stateless_random.permuted(
+                places[these], self.rows, stateless_random.key(self.seed, _EPOCH, epoch)
+            )
         groups = np.searchsorted(self._quota_ends, places, side="right")
         # What precedes each in its group's stream: the quotas of earlier epochs, and the draws of this one.
         before = epochs * self.quotas[groups] + places - (self._quota_ends - self.quotas)[groups]
         passes, within = np.divmod(before, self._sizes[groups])
         for group, one_pass in sorted(set(zip(groups.tolist(), passes.tolist(), strict=True))):
             these = (groups == group) & (passes == one_pass)
-            key = draws.key(self.seed, _GROUP, group, one_pass)
-            within[these] = draws.permuted(within[these], int(self._sizes[group]), key)
+            key = stateless_random.key(self.seed, _GROUP, group, one_pass)
+            within[these] = stateless_random.permuted(within[these], int(self._sizes[group]), key)
         return Drawn(self._order[self._starts[groups] + within].astype(np.int64), passes)
 
 
@@ -186,7 +190,9 @@ def measure_bytes_per_token(rows: ShardRows, count_tokens: Callable[[str], int],
     found = {}
     for code, lang in enumerate(rows.langs):
         places = np.flatnonzero(rows.lang_of_row == code)
-        chosen = places[draws.permuted(np.arange(min(sample, len(places))), len(places), draws.key(code))]
+        chosen = places[
+            stateless_random.permuted(np.arange(min(sample, len(places))), len(places), stateless_random.key(code))
+        ]
         texts = [row[name] for row in map(rows.__getitem__, chosen.tolist()) for name in rows.texts]
         # A placeholder is one token, whereas the tokenizer would spell it out.
         tokens = sum(count_tokens(text.replace(QUE_TOKEN, "?").replace(MASK_TOKEN, "?")) for text in texts)

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from schemas.mrc import TaggingExample
-from training.data.pieces import room_for, word_pieces
+from training.data.split_long_text import room_for, word_pieces
 from training.data.task_batches import TagWindow, number_of
 from training.data.tokens import TextEncoder
-from training.finetune_recipes import Reading
+from training.recipes.finetuning import InferenceSettings
 
 
 def tag_names(labels: Sequence[str]) -> tuple[str, ...]:
@@ -24,7 +24,7 @@ def tag_names(labels: Sequence[str]) -> tuple[str, ...]:
     return ("O", *[f"{prefix}-{label}" for label in labels for prefix in "BI"])
 
 
-def tag_windows(records: Sequence[TaggingExample], encoder: TextEncoder, reading: Reading) -> list[TagWindow]:
+def tag_windows(records: Sequence[TaggingExample], encoder: TextEncoder, reading: InferenceSettings) -> list[TagWindow]:
     """`<s> words </s>`. Windows overlap by at most `stride` tokens and hold whole words.
 
     A word is in `words` of that window alone which gives it most context, counted on its poorer side; of two such, the

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from schemas.errors import InputError
 from training.data.batches import Movable, Packed, WaeBatch, numbers, pack, shifted
-from training.errors import InputError
 
 
 class MrcWindow(NamedTuple):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from tokenizers import Encoding, Tokenizer
 
 from schemas.clism import QUE_TOKEN
-from training.errors import ConfigError
+from schemas.errors import ConfigError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

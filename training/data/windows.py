@@ -1,6 +1,6 @@
 """Questions and their contexts as windows: what a model reads of them, with exact places back into the contexts.
 
-The tokenizer's special tokens count in `Reading.max_tokens`. A context that is too long is read in several windows that
+The tokenizer's special tokens count in `InferenceSettings.max_tokens`. A context that is too long is read in several windows that
 overlap: those that Hugging Face's tokenizer makes with `truncation="only_second"` and `stride`. Every window is full,
 but for the last, which ends with the context, and for windows of whole words. A record of whose context the tokenizer
 leaves nothing gives no window, so its prediction is empty; whoever wants to count such records finds that no window
@@ -31,10 +31,10 @@ import numpy as np
 from schemas.mrc import MrcExample
 from schemas.spans import CharSpan
 from training.data.features import place_answer
-from training.data.pieces import room_for, word_pieces
+from training.data.split_long_text import room_for, word_pieces
 from training.data.task_batches import MrcWindow
 from training.data.tokens import Encoded, TextEncoder, token_span
-from training.finetune_recipes import Reading
+from training.recipes.finetuning import InferenceSettings
 
 LOST = frozenset({"answer_without_tokens", "answer_longer_than_window", "answer_elsewhere"})
 
@@ -53,7 +53,7 @@ class _Context(NamedTuple):
 def question_windows(
     records: Sequence[MrcExample],
     encoder: TextEncoder,
-    reading: Reading,
+    reading: InferenceSettings,
     *,
     with_que: bool = False,
 ) -> list[MrcWindow]:
@@ -66,7 +66,7 @@ def question_windows(
 
 
 def word_windows(
-    records: Sequence[MrcExample], words: Sequence[Sequence[CharSpan]], encoder: TextEncoder, reading: Reading
+    records: Sequence[MrcExample], words: Sequence[Sequence[CharSpan]], encoder: TextEncoder, reading: InferenceSettings
 ) -> list[MrcWindow]:
     """The same with contexts whose words, given for each record, are tokenised one by one.
 
@@ -132,7 +132,7 @@ def _mrc_windows(
     records: Sequence[MrcExample],
     contexts: Iterable[_Context],
     encoder: TextEncoder,
-    reading: Reading,
+    reading: InferenceSettings,
     with_que: bool,
     cut: Callable[[_Context, int, int], list[tuple[int, int]]],
 ) -> list[MrcWindow]:

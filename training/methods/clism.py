@@ -14,15 +14,15 @@ import torch
 from torch import Tensor, nn
 
 from training.data.batches import ClismBatch, Packed
-from training.loop import Prepare
-from training.methods.reader import Reader, known_before, seeded
+from training.engine.loop import Prepare
+from training.methods.base import EncoderWithHeads, load_pretrained_heads, seeded
 from training.models.folder import Pretrained
 from training.models.heads import MlmHead, SpanHead
 from training.objectives import Loss
 from training.objectives.cacr import cached_gradients, cacr_loss, mean_pool, replayed_loss, shared_out
 from training.objectives.clism import clism_loss
 from training.objectives.mlm import mlm_loss
-from training.recipes import ClismObjective
+from training.recipes.pretraining import ClismObjective
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,16 @@ class ClismMethod:
                 heads["span"] = SpanHead(start.language_model.config.hidden_size, self.objective.deep_head)
         if "mlm" in self.weights:
             heads["mlm"] = MlmHead(start.language_model)
-        return known_before(heads, start)
+        return load_pretrained_heads(heads, start)
 
     def counts(self, batch: ClismBatch) -> dict[str, int | Tensor]:
         counts = {"clism": len(batch.que_Q), "cacr": len(batch.example_ids), "mlm": len(batch.labels_M)}
         return {name: counts[name] for name in self.weights}
 
-    def passes(self, batch: ClismBatch) -> tuple[Packed, ...]:
+    def encoder_inputs(self, batch: ClismBatch) -> tuple[Packed, ...]:
         return (batch.inputs, batch.sources) if "cacr" in self.weights else (batch.inputs,)
 
-    def represent(self, model: Reader, batch: ClismBatch) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def represent(self, model: EncoderWithHeads, batch: ClismBatch) -> tuple[Tensor, tuple[Tensor, ...]]:
         """hidden_TD of the first pass; and for CACR source_ND from the second, masked source_ND and target_ND."""
         hidden_TD = model.encoder(batch.inputs)
         if "cacr" not in self.weights:
@@ -61,7 +61,7 @@ class ClismMethod:
         source_ND = mean_pool(model.encoder(batch.sources), batch.source_only_N2)
         return hidden_TD, (source_ND, mean_pool(hidden_TD, batch.source_N2), mean_pool(hidden_TD, batch.target_N2))
 
-    def first_pass(self, model: Reader, batches: Sequence[ClismBatch], prepare: Prepare) -> Sequence[Any]:
+    def precompute(self, model: EncoderWithHeads, batches: Sequence[ClismBatch], prepare: Prepare) -> Sequence[Any]:
         """CACR's loss over all micro-batches, and its gradients: a sentence's negatives are in the others, too."""
         if len(batches) == 1 or "cacr" not in self.weights:
             return [None] * len(batches)
@@ -71,7 +71,7 @@ class ClismMethod:
                 representations.append(self.represent(model, batch)[1])
         return shared_out(*cached_gradients(representations, self._cacr))
 
-    def losses(self, model: Reader, batch: ClismBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: ClismBatch, known: Any) -> dict[str, Loss]:
         hidden_TD, representations = self.represent(model, batch)
         losses = {}
         if "clism" in self.weights:

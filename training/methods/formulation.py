@@ -10,10 +10,10 @@ from typing import Any, Protocol
 
 from torch import nn
 
-from training.loop import Method
-from training.methods.reader import Reader
+from training.engine.loop import Method
+from training.methods.base import EncoderWithHeads
 from training.models.folder import Pretrained
-from training.predictions import Prediction
+from training.tasks.predictions import Prediction
 
 
 class Formulation(Method, Protocol):
@@ -30,7 +30,7 @@ class Formulation(Method, Protocol):
     def batch(self, features: Sequence[Any]) -> Any:
         """One micro-batch of features, maybe of none."""
 
-    def outputs(self, model: Reader, batch: Any) -> list[Any]:
+    def outputs(self, model: EncoderWithHeads, batch: Any) -> list[Any]:
         """What the model says of each feature of the batch: small values in the host's memory."""
 
     def predictions(self, records: Sequence[Any], features: Sequence[Any], outputs: Sequence[Any]) -> list[Prediction]:

@@ -6,18 +6,20 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from schemas.errors import InputError
 from schemas.mrc import TaggingExample
 from training.data.task_batches import MrcWindow
 from training.data.tokens import TextEncoder
 from training.data.windows import word_windows
-from training.errors import InputError
-from training.finetune_recipes import Reading
-from training.predictions import Prediction, Span
+from training.recipes.finetuning import InferenceSettings
+from training.tasks.predictions import Prediction, Span
 from training.tasks.queries import tag_queries
 from training.tasks.tags import Entity, tags_of
 
 
-def label_windows(records: Sequence[TaggingExample], encoder: TextEncoder, reading: Reading) -> list[MrcWindow]:
+def label_windows(
+    records: Sequence[TaggingExample], encoder: TextEncoder, reading: InferenceSettings
+) -> list[MrcWindow]:
     """Of each record first all windows that ask for the first label, then those of the next. Raises `InputError` if a
     record has an entity of none of them."""
     labels = reading.labels

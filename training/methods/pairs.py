@@ -16,20 +16,20 @@ from schemas.mrc import PairExample
 from training.data.pair_features import pair_features
 from training.data.task_batches import PairBatch, PairFeatures, pair_batch
 from training.data.tokens import TextEncoder
-from training.finetune_recipes import Reading
-from training.methods.reader import OnePass, Reader, known_before, seeded
+from training.methods.base import EncoderWithHeads, OnePass, load_pretrained_heads, seeded
 from training.models.folder import Pretrained
 from training.models.heads import task_head
 from training.objectives import Loss
 from training.objectives.labels import UNLABELLED, label_loss, probabilities
-from training.predictions import Prediction
+from training.recipes.finetuning import InferenceSettings
+from training.tasks.predictions import Prediction
 
 
 @dataclass(frozen=True)
 class PlainPairs(OnePass):
     """The classifier that transformers has for the encoder's family."""
 
-    reading: Reading
+    reading: InferenceSettings
     encoder: TextEncoder
 
     @property
@@ -39,7 +39,7 @@ class PlainPairs(OnePass):
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
         with seeded(seed):
             head = task_head("pairs", start.language_model.config, self.reading.labels)
-        return known_before({"pairs": head}, start)
+        return load_pretrained_heads({"pairs": head}, start)
 
     def features(self, records: Sequence[PairExample]) -> list[PairFeatures]:
         return pair_features(records, self.encoder, self.reading)
@@ -50,10 +50,10 @@ class PlainPairs(OnePass):
     def counts(self, batch: PairBatch) -> dict[str, int | Tensor]:
         return {"pairs": (batch.labels_N != UNLABELLED).sum()}
 
-    def losses(self, model: Reader, batch: PairBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: PairBatch, known: Any) -> dict[str, Loss]:
         return {"pairs": label_loss(self._logits(model, batch), batch.labels_N)}
 
-    def outputs(self, model: Reader, batch: PairBatch) -> list[np.ndarray]:
+    def outputs(self, model: EncoderWithHeads, batch: PairBatch) -> list[np.ndarray]:
         """Of each pair P(label), (C,)."""
         return list(probabilities(self._logits(model, batch)).cpu().numpy())
 
@@ -68,5 +68,5 @@ class PlainPairs(OnePass):
             found[pair.record] = found[pair.record]._replace(label=label, scores=scores)
         return found
 
-    def _logits(self, model: Reader, batch: PairBatch) -> Tensor:
+    def _logits(self, model: EncoderWithHeads, batch: PairBatch) -> Tensor:
         return model.heads["pairs"](model.encoder(batch.inputs), batch.inputs.bounds_N1[:-1])

@@ -21,14 +21,14 @@ from torch.nn import functional as F
 from schemas.mrc import TaggingExample
 from training.data.task_batches import MrcBatch, MrcWindow, mrc_batch
 from training.data.tokens import TextEncoder
-from training.finetune_recipes import Que, Reading
+from training.methods.base import EncoderWithHeads, OnePass, load_pretrained_heads, seeded
 from training.methods.label_queries import entity_scores, label_windows, without_overlaps, word_edges
-from training.methods.reader import OnePass, Reader, known_before, seeded
 from training.models.folder import Pretrained
 from training.models.heads import SpanHead
 from training.objectives import Loss
 from training.objectives.spans import own_rows
-from training.predictions import Prediction
+from training.recipes.finetuning import InferenceSettings, Que
+from training.tasks.predictions import Prediction
 
 THRESHOLD = 0.5  # probability above which a token is an edge of an entity
 
@@ -46,7 +46,7 @@ class Edges(NamedTuple):
 class QueTags(OnePass):
     """Each label's query ends in [QUE]; its scores of a token are the log-odds that an entity starts or ends there."""
 
-    reading: Reading
+    reading: InferenceSettings
     encoder: TextEncoder
 
     @property
@@ -57,7 +57,7 @@ class QueTags(OnePass):
         assert isinstance(self.reading.method, Que)
         with seeded(seed):
             head = SpanHead(start.language_model.config.hidden_size, self.reading.method.deep_head)
-        return known_before({"span": head}, start)
+        return load_pretrained_heads({"span": head}, start)
 
     def features(self, records: Sequence[TaggingExample]) -> list[MrcWindow]:
         """As `label_windows`, each with [QUE] after its query."""
@@ -70,7 +70,7 @@ class QueTags(OnePass):
     def counts(self, batch: MrcBatch) -> dict[str, int | Tensor]:
         return {"span": 2 * batch.context_N2.diff().sum()}
 
-    def losses(self, model: Reader, batch: MrcBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: MrcBatch, known: Any) -> dict[str, Loss]:
         """Binary cross-entropy over the tokens of contexts, once for starts and once for ends."""
         scores = self._scores(model, batch)
         places = batch.answer_start_A, batch.answer_end_A
@@ -85,7 +85,7 @@ class QueTags(OnePass):
             )
         return {"span": Loss(total, 2 * batch.context_N2.diff().sum(), {})}
 
-    def outputs(self, model: Reader, batch: MrcBatch) -> list[Edges]:
+    def outputs(self, model: EncoderWithHeads, batch: MrcBatch) -> list[Edges]:
         starts, ends = (_likely(score_NL) for score_NL in self._scores(model, batch))
         return [Edges(*start, *end) for start, end in zip(starts, ends, strict=True)]
 
@@ -98,7 +98,7 @@ class QueTags(OnePass):
         found = entity_scores(records, features, matched)
         return [without_overlaps(*each, self.reading.labels) for each in zip(records, found, strict=True)]
 
-    def _scores(self, model: Reader, batch: MrcBatch) -> tuple[Tensor, Tensor]:
+    def _scores(self, model: EncoderWithHeads, batch: MrcBatch) -> tuple[Tensor, Tensor]:
         """start_NL, end_NL of each window's tokens; -inf beyond its context."""
         start_NT, end_NT = model.heads["span"](model.encoder(batch.inputs), batch.que_N)
         context_N2 = batch.context_N2 - batch.inputs.bounds_N1[:-1].unsqueeze(1)

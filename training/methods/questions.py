@@ -18,13 +18,13 @@ from schemas.mrc import MrcExample
 from training.data.task_batches import MrcBatch, MrcWindow, mrc_batch
 from training.data.tokens import TextEncoder
 from training.data.windows import question_windows
-from training.finetune_recipes import Que, Reading
-from training.methods.reader import OnePass, Reader, known_before, seeded
+from training.methods.base import EncoderWithHeads, OnePass, load_pretrained_heads, seeded
 from training.models.folder import Pretrained
 from training.models.heads import QaHead, SpanHead
 from training.objectives import Loss
 from training.objectives.spans import log_probabilities, own_rows, span_loss, top_spans
-from training.predictions import BEST, Prediction, Span
+from training.recipes.finetuning import InferenceSettings, Que
+from training.tasks.predictions import BEST, Prediction, Span
 
 
 class WindowAnswers(NamedTuple):
@@ -43,7 +43,7 @@ class PlainQuestions(OnePass):
     A window without the answer is taught [CLS].
     """
 
-    reading: Reading
+    reading: InferenceSettings
     encoder: TextEncoder
     best: int = field(default=BEST, kw_only=True)  # spans that are kept of a window, and of a record
 
@@ -53,7 +53,7 @@ class PlainQuestions(OnePass):
 
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
         with seeded(seed):
-            return known_before({"qa": QaHead(start.language_model.config.hidden_size)}, start)
+            return load_pretrained_heads({"qa": QaHead(start.language_model.config.hidden_size)}, start)
 
     def features(self, records: Sequence[MrcExample]) -> list[MrcWindow]:
         return question_windows(records, self.encoder, self.reading)
@@ -64,16 +64,16 @@ class PlainQuestions(OnePass):
     def counts(self, batch: MrcBatch) -> dict[str, int | Tensor]:
         return {"qa": batch.inputs.sequences}
 
-    def scores(self, model: Reader, hidden_TD: Tensor, batch: MrcBatch) -> tuple[Tensor, Tensor]:
+    def scores(self, model: EncoderWithHeads, hidden_TD: Tensor, batch: MrcBatch) -> tuple[Tensor, Tensor]:
         """start_NL, end_NL of every token of each window as either end of its answer, -inf beyond the window."""
         start_T, end_T = model.heads["qa"](hidden_TD)
         return own_rows(start_T, batch.inputs), own_rows(end_T, batch.inputs)
 
-    def losses(self, model: Reader, batch: MrcBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: MrcBatch, known: Any) -> dict[str, Loss]:
         start_NL, end_NL = self.scores(model, model.encoder(batch.inputs), batch)
         return {"qa": span_loss(start_NL, end_NL, batch.gold_start_N, batch.gold_end_N, batch.inputs)}
 
-    def outputs(self, model: Reader, batch: MrcBatch) -> list[WindowAnswers]:
+    def outputs(self, model: EncoderWithHeads, batch: MrcBatch) -> list[WindowAnswers]:
         start_NL, end_NL = self.scores(model, model.encoder(batch.inputs), batch)
         context_N2 = batch.context_N2 - batch.inputs.bounds_N1[:-1].unsqueeze(1)
         top = top_spans(start_NL, end_NL, context_N2, self.best, self.reading.max_answer_tokens)
@@ -94,12 +94,12 @@ class QueQuestions(PlainQuestions):
         assert isinstance(self.reading.method, Que)
         with seeded(seed):
             head = SpanHead(start.language_model.config.hidden_size, self.reading.method.deep_head)
-            return known_before({"span": head}, start)
+            return load_pretrained_heads({"span": head}, start)
 
     def features(self, records: Sequence[MrcExample]) -> list[MrcWindow]:
         return question_windows(records, self.encoder, self.reading, with_que=True)
 
-    def scores(self, model: Reader, hidden_TD: Tensor, batch: MrcBatch) -> tuple[Tensor, Tensor]:
+    def scores(self, model: EncoderWithHeads, hidden_TD: Tensor, batch: MrcBatch) -> tuple[Tensor, Tensor]:
         start_NT, end_NT = model.heads["span"](hidden_TD, batch.que_N)
         return own_rows(start_NT, batch.inputs), own_rows(end_NT, batch.inputs)
 

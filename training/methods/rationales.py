@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from schemas.mrc import MrcExample, PairExample
 from training.methods.unified import UnifiedPairs, UnifiedQuestions
-from training.predictions import Prediction
+from training.tasks.predictions import Prediction
 from training.tasks.queries import rationale_queries
 
 

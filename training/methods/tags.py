@@ -16,13 +16,13 @@ from schemas.mrc import TaggingExample
 from training.data.tag_windows import tag_names, tag_windows
 from training.data.task_batches import TagBatch, TagWindow, tag_batch
 from training.data.tokens import TextEncoder
-from training.finetune_recipes import Reading
-from training.methods.reader import OnePass, Reader, known_before, seeded
+from training.methods.base import EncoderWithHeads, OnePass, load_pretrained_heads, seeded
 from training.models.folder import Pretrained
 from training.models.heads import task_head
 from training.objectives import Loss
 from training.objectives.labels import UNLABELLED, label_loss, probabilities
-from training.predictions import Prediction, Span
+from training.recipes.finetuning import InferenceSettings
+from training.tasks.predictions import Prediction, Span
 from training.tasks.tags import entities, tags_of
 
 
@@ -30,7 +30,7 @@ from training.tasks.tags import entities, tags_of
 class PlainTags(OnePass):
     """A word's tag is read from its first token."""
 
-    reading: Reading
+    reading: InferenceSettings
     encoder: TextEncoder
 
     @property
@@ -40,7 +40,7 @@ class PlainTags(OnePass):
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
         config, tags = start.language_model.config, tag_names(self.reading.labels)
         with seeded(seed):
-            return known_before({"tags": task_head("tags", config, tags)}, start)
+            return load_pretrained_heads({"tags": task_head("tags", config, tags)}, start)
 
     def features(self, records: Sequence[TaggingExample]) -> list[TagWindow]:
         return tag_windows(records, self.encoder, self.reading)
@@ -51,10 +51,10 @@ class PlainTags(OnePass):
     def counts(self, batch: TagBatch) -> dict[str, int | Tensor]:
         return {"tags": (batch.labels_W != UNLABELLED).sum()}
 
-    def losses(self, model: Reader, batch: TagBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: TagBatch, known: Any) -> dict[str, Loss]:
         return {"tags": label_loss(self._logits(model, batch), batch.labels_W)}
 
-    def outputs(self, model: Reader, batch: TagBatch) -> list[np.ndarray]:
+    def outputs(self, model: EncoderWithHeads, batch: TagBatch) -> list[np.ndarray]:
         """Of each window P(tag) of its words, (words, C)."""
         p_WC = probabilities(self._logits(model, batch)).cpu().numpy()
         words_N = np.bincount(batch.sequence_W.cpu().numpy(), minlength=batch.inputs.sequences)
@@ -77,7 +77,7 @@ class PlainTags(OnePass):
                 tags[window.record][word], scores[window.record][word] = names[best], float(p_C[best])
         return [_prediction(*each) for each in zip(records, tags, scores, strict=True)]
 
-    def _logits(self, model: Reader, batch: TagBatch) -> Tensor:
+    def _logits(self, model: EncoderWithHeads, batch: TagBatch) -> Tensor:
         return model.heads["tags"](model.encoder(batch.inputs), batch.words_W)
 
 

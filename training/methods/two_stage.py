@@ -17,10 +17,9 @@ from schemas.mrc import MrcExample
 from schemas.spans import CharSpan
 from training.data.task_batches import MrcBatch, MrcWindow
 from training.data.windows import with_candidates
-from training.finetune_recipes import TwoStage
-from training.loop import Prepare
+from training.engine.loop import Prepare
+from training.methods.base import EncoderWithHeads
 from training.methods.questions import PlainQuestions
-from training.methods.reader import Reader
 from training.models.folder import Pretrained
 from training.objectives import Loss
 from training.objectives.answer_contrast import (
@@ -34,6 +33,7 @@ from training.objectives.answer_contrast import (
 from training.objectives.cacr import cached_gradients, replayed_loss, shared_out
 from training.objectives.hard_learning import RankWeights, candidate_log_probs, hard_loss
 from training.objectives.spans import span_loss
+from training.recipes.finetuning import TwoStage
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,9 @@ class TwoStageQuestions(PlainQuestions):
     """The standard head, trained by (1 − α) · hard learning + α · contrast (two-stage, equation 9). It predicts as
     `PlainQuestions` does: the weights of ranks are left behind.
 
-    `candidates` are the baseline's best answers to each record it trains on, best first (`training.candidates`).
-    Records it does not know, and all of them in prediction, have their true answer for Z.
+    `candidates` are the baseline's best answers to each record it trains on, best first
+    (`training.inference.candidates`). Records it does not know, and all of them in prediction, have
+    their true answer for Z.
     """
 
     candidates: Mapping[MrcExample, Sequence[CharSpan]] = field(default_factory=dict, repr=False)
@@ -75,7 +76,7 @@ class TwoStageQuestions(PlainQuestions):
         counts: dict[str, int | Tensor] = {"hard": batch.inputs.sequences, "contrast": answered(batch).sum()}
         return {name: counts[name] for name in self.weights}
 
-    def first_pass(self, model: Reader, batches: Sequence[MrcBatch], prepare: Prepare) -> Sequence[Any]:
+    def precompute(self, model: EncoderWithHeads, batches: Sequence[MrcBatch], prepare: Prepare) -> Sequence[Any]:
         """The contrast over all micro-batches, its gradients, and which hard negatives they are of: a question's
         negatives are in the others, too."""
         if len(batches) == 1 or "contrast" not in self.weights:
@@ -91,7 +92,7 @@ class TwoStageQuestions(PlainQuestions):
         shares = shared_out(*cached_gradients(representations, objective))
         return [(share, each.hard_N2) for share, each in zip(shares, windows, strict=True)]
 
-    def losses(self, model: Reader, batch: MrcBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: MrcBatch, known: Any) -> dict[str, Loss]:
         hidden_TD = model.encoder(batch.inputs)
         start_NL, end_NL = self.scores(model, hidden_TD, batch)
         losses = {}
@@ -106,7 +107,7 @@ class TwoStageQuestions(PlainQuestions):
             losses["contrast"] = answer_contrast(*representations, windows, self.method.temperature)
         return losses
 
-    def _hard(self, model: Reader, start_NL: Tensor, end_NL: Tensor, batch: MrcBatch) -> Loss:
+    def _hard(self, model: EncoderWithHeads, start_NL: Tensor, end_NL: Tensor, batch: MrcBatch) -> Loss:
         """With the figures of the plain loss, so that runs can be compared."""
         plain = span_loss(start_NL, end_NL, batch.gold_start_N, batch.gold_end_N, batch.inputs)
         if self.method.hard == "none":

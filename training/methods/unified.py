@@ -19,7 +19,7 @@ from schemas.mrc import MrcExample, PairExample, TaggingExample
 from training.data.task_batches import MrcBatch, MrcWindow, mrc_batch
 from training.data.tokens import TextEncoder
 from training.data.windows import question_windows
-from training.finetune_recipes import Reading, Unified
+from training.methods.base import EncoderWithHeads, OnePass, load_pretrained_heads, seeded
 from training.methods.label_queries import (
     check_label,
     entity_scores,
@@ -29,13 +29,13 @@ from training.methods.label_queries import (
     word_edges,
 )
 from training.methods.questions import WindowAnswers, question_predictions, window_answers
-from training.methods.reader import OnePass, Reader, known_before, seeded
 from training.models.folder import Pretrained
 from training.models.heads import WaeExtractor
 from training.objectives import Loss
 from training.objectives.wae import valid_pairs, wae_loss
 from training.objectives.wae_spans import LikelySpans, best_spans, cls_scores, likely_spans
-from training.predictions import BEST, Prediction
+from training.recipes.finetuning import InferenceSettings, Unified
+from training.tasks.predictions import BEST, Prediction
 from training.tasks.queries import pair_queries
 
 
@@ -43,7 +43,7 @@ from training.tasks.queries import pair_queries
 class _Unified(OnePass):
     """What is the same for all kinds of task."""
 
-    reading: Reading
+    reading: InferenceSettings
     encoder: TextEncoder
 
     @property
@@ -58,7 +58,9 @@ class _Unified(OnePass):
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
         hidden_size, of = start.language_model.config.hidden_size, self.settings
         with seeded(seed):
-            return known_before({"wae": WaeExtractor(hidden_size, of.extractor_inner, of.extractor_dropout)}, start)
+            return load_pretrained_heads(
+                {"wae": WaeExtractor(hidden_size, of.extractor_inner, of.extractor_dropout)}, start
+            )
 
     def batch(self, features: Sequence[MrcWindow]) -> MrcBatch:
         return mrc_batch(features)
@@ -66,10 +68,10 @@ class _Unified(OnePass):
     def counts(self, batch: MrcBatch) -> dict[str, int | Tensor]:
         return {"wae": valid_pairs(batch)}
 
-    def losses(self, model: Reader, batch: MrcBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: MrcBatch, known: Any) -> dict[str, Loss]:
         return {"wae": wae_loss(*self.factors(model, batch), batch)}
 
-    def factors(self, model: Reader, batch: MrcBatch) -> tuple[Tensor, Tensor]:
+    def factors(self, model: EncoderWithHeads, batch: MrcBatch) -> tuple[Tensor, Tensor]:
         """start_TH, end_TH: S_ij = start_i · end_j."""
         start_TH, end_TH = model.heads["wae"](model.encoder(batch.inputs))
         return start_TH, end_TH
@@ -84,7 +86,7 @@ class UnifiedQuestions(_Unified):
     def features(self, records: Sequence[MrcExample]) -> list[MrcWindow]:
         return question_windows(records, self.encoder, self.reading)
 
-    def outputs(self, model: Reader, batch: MrcBatch) -> list[WindowAnswers]:
+    def outputs(self, model: EncoderWithHeads, batch: MrcBatch) -> list[WindowAnswers]:
         factors = self.factors(model, batch)
         top = best_spans(*factors, batch, self.best, self.reading.max_answer_tokens)
         log_p_NK = F.logsigmoid(top.score_NK)  # tells spans apart where σ is 1 in fp32
@@ -104,7 +106,7 @@ class UnifiedTags(_Unified):
     def features(self, records: Sequence[TaggingExample]) -> list[MrcWindow]:
         return label_windows(records, self.encoder, self.reading)
 
-    def outputs(self, model: Reader, batch: MrcBatch) -> list[LikelySpans]:
+    def outputs(self, model: EncoderWithHeads, batch: MrcBatch) -> list[LikelySpans]:
         longest = self.reading.max_answer_tokens
         return likely_spans(*self.factors(model, batch), batch, self.settings.threshold, longest)
 
@@ -143,12 +145,12 @@ class UnifiedPairs(_Unified):
             windows.append(window._replace(record=record, answerable=window.label == records[record].label))
         return windows
 
-    def losses(self, model: Reader, batch: MrcBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: MrcBatch, known: Any) -> dict[str, Loss]:
         """Without the figure `exact`, which is of answers within the text: there are none."""
         loss = super().losses(model, batch, known)["wae"]
         return {"wae": loss._replace(figures={"answerable": loss.figures["answerable"]})}
 
-    def outputs(self, model: Reader, batch: MrcBatch) -> list[float]:
+    def outputs(self, model: EncoderWithHeads, batch: MrcBatch) -> list[float]:
         """S of [CLS] in each window."""
         scores: list[float] = cls_scores(*self.factors(model, batch), batch).tolist()
         return scores

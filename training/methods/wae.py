@@ -8,12 +8,12 @@ from typing import Any
 from torch import Tensor, nn
 
 from training.data.batches import WaeBatch
-from training.methods.reader import OnePass, Reader, known_before, seeded
+from training.methods.base import EncoderWithHeads, OnePass, load_pretrained_heads, seeded
 from training.models.folder import Pretrained
 from training.models.heads import WaeExtractor
 from training.objectives import Loss
 from training.objectives.wae import valid_pairs, wae_loss
-from training.recipes import WaeObjective
+from training.recipes.pretraining import WaeObjective
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,13 @@ class WaeMethod(OnePass):
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
         hidden_size, of = start.language_model.config.hidden_size, self.objective
         with seeded(seed):
-            return known_before({"wae": WaeExtractor(hidden_size, of.extractor_inner, of.extractor_dropout)}, start)
+            return load_pretrained_heads(
+                {"wae": WaeExtractor(hidden_size, of.extractor_inner, of.extractor_dropout)}, start
+            )
 
     def counts(self, batch: WaeBatch) -> dict[str, int | Tensor]:
         return {"wae": valid_pairs(batch)}
 
-    def losses(self, model: Reader, batch: WaeBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: WaeBatch, known: Any) -> dict[str, Loss]:
         start_TD, end_TD = model.heads["wae"](model.encoder(batch.inputs))
         return {"wae": wae_loss(start_TD, end_TD, batch)}

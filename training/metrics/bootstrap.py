@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from training.data import draws
+from training.data import stateless_random
 
 
 def sums(columns_NK: np.ndarray, resamples: int, seed: int) -> np.ndarray:
@@ -21,7 +21,7 @@ def sums(columns_NK: np.ndarray, resamples: int, seed: int) -> np.ndarray:
     values_KN = np.ascontiguousarray(columns_NK.T, dtype=np.float64)
     found = np.empty((resamples, len(values_KN)))
     for at in range(resamples):
-        drawn = draws.bits(draws.key(seed, at), count) >> np.uint64(32)
+        drawn = stateless_random.bits(stateless_random.key(seed, at), count) >> np.uint64(32)
         places = (drawn * np.uint64(count)) >> np.uint64(32)  # 0 .. count-1, evenly up to 2**-32
         found[at] = values_KN @ np.bincount(places.astype(np.int64), minlength=count)
     return found

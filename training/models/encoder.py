@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 from transformers import AutoModel, PreTrainedModel
 
-from training.errors import ConfigError
+from schemas.errors import ConfigError
 from training.models.attention import PACKED_ATTENTION, register_packed_attention
 from training.models.files import FAMILIES
 

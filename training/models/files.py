@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError
 
-from training.errors import ConfigError, InputError
+from schemas.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -16,9 +16,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
+from schemas.errors import ConfigError, InputError
 from training.data.tag_windows import tag_names
-from training.errors import ConfigError, InputError
-from training.finetune_recipes import METHODS, Plain, Que, Reading, Unified, plain_values
 from training.models.files import (
     FAMILIES,
     TASK_MODELS,
@@ -35,6 +34,7 @@ from training.models.files import (
 from training.models.folder import RESTORE, Provenance, load_heads, read_about, write_model
 from training.models.heads import HEADS, TASK_HEADS, Head, name_in_model, task_head
 from training.models.tokenizer import load_tokenizer_of
+from training.recipes.finetuning import METHODS, InferenceSettings, Plain, Que, Unified, plain_values
 
 Kind = Literal["qa", "tagging", "pairs"]
 # kind of task → its standard head, and how the architecture of a model with that head ends.
@@ -54,7 +54,7 @@ class Finetuned(NamedTuple):
     language_model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     heads: dict[str, Head]
-    reading: Reading
+    reading: InferenceSettings
     provenance: Provenance | None  # None in a folder that is not ours
 
 
@@ -63,7 +63,7 @@ def save_finetuned(
     language_model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     heads: Mapping[str, Head],
-    reading: Reading,
+    reading: InferenceSettings,
     provenance: Provenance,
     scores: Mapping[str, float],
 ) -> None:
@@ -111,18 +111,18 @@ def load_finetuned(folder_or_name: str | Path) -> Finetuned:
     return Finetuned(model, load_tokenizer_of(folder, model), heads, reading, about.provenance)
 
 
-def _head_name(reading: Reading) -> str:
+def _head_name(reading: InferenceSettings) -> str:
     if isinstance(reading.method, Que):
         return "span"
     return "wae" if isinstance(reading.method, Unified) else _STANDARD[reading.kind][0]
 
 
-def _classes(reading: Reading) -> tuple[str, ...]:
+def _classes(reading: InferenceSettings) -> tuple[str, ...]:
     """What the standard head chooses among."""
     return {"qa": (), "tagging": tag_names(reading.labels), "pairs": reading.labels}[reading.kind]
 
 
-def _with_head(language_model: PreTrainedModel, head: Head, reading: Reading) -> PreTrainedModel:
+def _with_head(language_model: PreTrainedModel, head: Head, reading: InferenceSettings) -> PreTrainedModel:
     """Encoder and head as one of transformers' models, which shares their weights. Only to be saved: the weights that
     it did not get, and needs for nothing but running, are missing."""
     config = copy.deepcopy(language_model.config)
@@ -202,7 +202,7 @@ def _class_names(config: PreTrainedConfig) -> tuple[str, ...]:
     return tuple(str(names[number]) for number in sorted(names))
 
 
-def _foreign_reading(folder: Path, config: PreTrainedConfig, kind: Kind) -> Reading:
+def _foreign_reading(folder: Path, config: PreTrainedConfig, kind: Kind) -> InferenceSettings:
     names = _class_names(config)
     if kind == "qa":
         labels: tuple[str, ...] = ()
@@ -216,8 +216,8 @@ def _foreign_reading(folder: Path, config: PreTrainedConfig, kind: Kind) -> Read
             f"{', '.join(names)}. {finetune_first(folder)}"
         )
     taken = config.pad_token_id + 1 if FAMILIES[config.model_type] else 0
-    most = min(Reading.max_tokens, config.max_position_embeddings - taken)
-    return Reading(Plain(), kind, labels, max_tokens=most)
+    most = min(InferenceSettings.max_tokens, config.max_position_embeddings - taken)
+    return InferenceSettings(Plain(), kind, labels, max_tokens=most)
 
 
 def _entity_labels(tags: tuple[str, ...], folder: Path) -> tuple[str, ...]:
@@ -231,15 +231,15 @@ def _entity_labels(tags: tuple[str, ...], folder: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag[2:] for tag in others))
 
 
-def _to_json(reading: Reading) -> dict[str, Any]:
+def _to_json(reading: InferenceSettings) -> dict[str, Any]:
     return plain_values(reading) | {"labels": list(reading.labels)}
 
 
-def _from_json(values: Mapping[str, Any], folder: Path) -> Reading:
+def _from_json(values: Mapping[str, Any], folder: Path) -> InferenceSettings:
     try:
         settings = dict(values["method"])
         method = METHODS[settings.pop("name")](**settings)
-        reading = Reading(**{**values, "method": method, "labels": tuple(values["labels"])})
+        reading = InferenceSettings(**{**values, "method": method, "labels": tuple(values["labels"])})
         _STANDARD[reading.kind]
     except (TypeError, KeyError, ValueError) as error:
         raise InputError(

@@ -24,15 +24,15 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from schemas.output_folder import NEW, files_in
-from training import whole
-from training.errors import ConfigError, InputError
+from schemas.errors import ConfigError, InputError
+from schemas.runtime.output_folder import NEW, files_in
 from training.models.card import model_card
 from training.models.files import ABOUT as _ABOUT
 from training.models.files import WEIGHTS, check_model_files, load_language_model, local_folder, read_json, sha256_of
 from training.models.heads import HEADS, TASK_HEADS, Head, name_in_model
 from training.models.tokenizer import load_tokenizer_of, save_tokenizer
-from training.outputs import model_files
+from training.runtime import atomic_write
+from training.runtime.outputs import model_files
 
 FORMAT_VERSION = 1
 
@@ -61,7 +61,7 @@ class About:
     provenance: Provenance
     versions: Mapping[str, str]
     sha256: Mapping[str, str]  # of the files of weights
-    reading: Mapping[str, Any] | None = None  # of a fine-tuned model: a `Reading` as plain JSON values
+    reading: Mapping[str, Any] | None = None  # of a fine-tuned model: a `InferenceSettings` as plain JSON values
     scores: Mapping[str, float] = field(default_factory=dict)  # of a fine-tuned model, on its dev files
     files: Sequence[str] = ()  # all of the folder's; none in folders of earlier releases
     format_version: int = field(default=FORMAT_VERSION, kw_only=True)
@@ -109,7 +109,7 @@ def write_model(
     folder = Path(folder)
     if folder.exists() and not (folder / _ABOUT).is_file():
         raise ConfigError(f"{folder} exists and is no model of ours: it has no {_ABOUT}. Give another folder")
-    with whole.folder(folder, model_files) as beside, whole.os_errors_of(folder):
+    with atomic_write.folder(folder, model_files) as beside, atomic_write.os_errors_of(folder):
         model.save_pretrained(beside, max_shard_size="1TB")
         save_tokenizer(tokenizer, beside)
         own = {name: head for name, head in heads.items() if name in HEADS}

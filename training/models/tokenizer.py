@@ -11,7 +11,7 @@ from tokenizers import AddedToken
 from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from schemas.clism import QUE_TOKEN
-from training.errors import InputError
+from schemas.errors import InputError
 from training.models.files import local_folder, names_in
 
 _VOCABULARIES = ("tokenizer.json", "sentencepiece.bpe.model", "vocab.json", "vocab.txt")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from training.distributed import all_reduce_sum, world_size
+from training.runtime.distributed import all_reduce_sum, world_size
 
 
 class Loss(NamedTuple):

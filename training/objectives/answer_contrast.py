@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from training.data.task_batches import MrcBatch
-from training.distributed import all_gather_with_grad
 from training.objectives import Loss, at_least_fp32
 from training.objectives.cacr import mean_pool
 from training.objectives.spans import top_spans
+from training.runtime.distributed import all_gather_with_grad
 
 
 class Windows(NamedTuple):

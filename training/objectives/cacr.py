@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from training.distributed import all_gather_with_grad
 from training.objectives import Loss, at_least_fp32, share
+from training.runtime.distributed import all_gather_with_grad
 
 
 def mean_pool(hidden_TD: Tensor, ranges_N2: Tensor) -> Tensor:

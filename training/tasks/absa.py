@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.parsers import expat
 
+from schemas.errors import InputError
 from schemas.mrc import TaggingExample
 from schemas.spans import CharSpan
-from training.errors import InputError
 from training.tasks.columns import joined, sentences, tags_at, words_alone
 from training.tasks.files import Ledger, LeftOut, Read, known, lang_in, without_labels
 from training.tasks.tags import Entity, entities, iob2, tags_of

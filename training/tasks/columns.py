@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from schemas.errors import InputError
 from schemas.spans import CharSpan
-from training.errors import InputError
 from training.tasks.files import lines_of
 from training.tasks.tags import TAG
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from schemas.counts import RecordCounts
+from schemas.errors import InputError
 from schemas.mrc import MrcExample, PairExample, TaggingExample, labels_in
-from training.errors import InputError
 
 Record = MrcExample | TaggingExample | PairExample
 R = TypeVar("R", bound=Record)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
+from schemas.errors import InputError
 from schemas.mrc import MrcExample
 from schemas.spans import CharSpan
-from training.errors import InputError
 from training.tasks.files import Ledger, LeftOut, Read, half_surrogate, text_of
 
 T = TypeVar("T")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from schemas.errors import InputError
 from schemas.mrc import PairExample
-from training.errors import InputError
 from training.tasks.files import Ledger, Read, known, lines_of
 
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')

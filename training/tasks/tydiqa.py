@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from schemas.errors import InputError
 from schemas.mrc import MrcExample
-from training.errors import InputError
 from training.tasks import squad_json
 from training.tasks.files import Read, lang_in
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from schemas.errors import InputError
 from schemas.mrc import TaggingExample
-from training.errors import InputError
 from training.tasks.columns import Sentence, joined, sentences, tags_at, words_alone
 from training.tasks.files import Ledger, Read, known, lang_in, without_labels
 from training.tasks.tags import entities, iob2

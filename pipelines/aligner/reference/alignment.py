@@ -15,7 +15,7 @@ from pipelines.aligner.reference.batches import Batch, Ints, batch_positions, ma
 from pipelines.aligner.reference.fertility import reweighted
 from pipelines.aligner.reference.hmm import Posteriors
 from pipelines.aligner.reference.lexicon import Floats, Lexicon, PairCounts
-from pipelines.steps.records import Link
+from pipelines.steps.common.sentence_pairs import Link
 
 Words = Sequence[str]
 

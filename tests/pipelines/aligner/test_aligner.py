@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipelines.aligner import AlignerConfig, AlignmentModel, train
-from pipelines.steps.records import ConfigError, InputError
+from schemas.errors import ConfigError, InputError
 
 GERMAN = [
     ("das Haus", "the house"),

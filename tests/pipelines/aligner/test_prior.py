@@ -11,7 +11,7 @@ import pytest
 from pipelines.aligner import AlignerConfig, AlignmentModel, _native, train
 from pipelines.aligner.prior import Counts, added_up, prior_of
 from pipelines.aligner.words import Vocabulary
-from pipelines.steps.records import ConfigError
+from schemas.errors import ConfigError
 
 GERMAN = [
     ("das Haus", "the house"),

@@ -32,7 +32,7 @@ def save_tokenizer(folder: Path, **options: str) -> PreTrainedTokenizerBase:
     """A tokenizer of XLM-R's form with `[QUE]`: SentencePiece Unigram, nmt_nfkc, Metaspace; some 3,000 tokens."""
     from transformers import XLMRobertaTokenizer
 
-    from training.tiny import sentencepiece_model
+    from training.models.tiny import sentencepiece_model
 
     sample = ROOT / "pipelines" / "sample"
     texts = [*sorted(sample.glob("wiki/*.xml")), sample / "sample.tsv"]

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 import torch
 
+from schemas.errors import ConfigError
 from tests.training.data.made import clism_dataset
+from training.data.collators import ClismMaker
 from training.data.datasets import ShardRows, open_datasets
 from training.data.features import Limits
 from training.data.loader import Batches, StepBatches
-from training.data.makers import ClismMaker
 from training.data.masking import mlm_for
 from training.data.plan import Plan, plan_for
-from training.errors import ConfigError, TrainingError
+from training.runtime.errors import TrainingError
 
 ROWS = 40
 

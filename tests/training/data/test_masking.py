@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.training.data.made import features
-from training.data import draws
+from training.data import stateless_random
 from training.data.masking import Mlm, mask_tokens, mlm_for, unmasked
 
 SPECIAL = (0, 1, 2, 3, 4, 5)
@@ -26,7 +26,7 @@ def test_a_special_token_within_the_text_is_not_hidden():
 
 def test_15_percent_are_predicted_of_which_80_are_masked_and_10_replaced():
     example = features(source=20_000, target=20_000, first_token=6)
-    masked = mask_tokens(example, MLM, key=draws.key(1, 2))
+    masked = mask_tokens(example, MLM, key=stateless_random.key(1, 2))
     now = masked.ids[masked.places]
     kept, hidden = now == masked.labels, now == 4
     replaced = now[~kept & ~hidden]

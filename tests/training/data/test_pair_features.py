@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from transformers import PreTrainedTokenizerBase
 
+from schemas.errors import InputError
 from schemas.mrc import PairExample
 from training.data.pair_features import pair_features
 from training.data.tokens import TextEncoder
-from training.errors import InputError
-from training.finetune_recipes import Plain, Reading
+from training.recipes.finetuning import InferenceSettings, Plain
 
 from .conftest import TEXTS
 from .sentences import LONG
 
-PAIRS = Reading(Plain(), "pairs", ("no", "yes"), max_tokens=24)
+PAIRS = InferenceSettings(Plain(), "pairs", ("no", "yes"), max_tokens=24)
 
 
 @pytest.mark.parametrize("max_tokens", [5, 8, 15, 16, 24, 25, 40, 500])

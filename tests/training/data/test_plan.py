@@ -8,11 +8,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from schemas.errors import ConfigError
 from tests.training.data.made import clism_dataset
 from training.data.datasets import open_datasets
 from training.data.features import Limits, clism_features
 from training.data.plan import Mix, Plan, balanced, measure_bytes_per_token, plan_for
-from training.errors import ConfigError
 
 
 def drawn_in(plan: Plan, steps: range) -> list[tuple[int, int]]:

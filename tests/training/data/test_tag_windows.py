@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from transformers import PreTrainedTokenizerBase
 
+from schemas.errors import InputError
 from training.data.tag_windows import tag_names, tag_windows
 from training.data.tokens import TextEncoder
-from training.errors import InputError
-from training.finetune_recipes import Plain, Reading
+from training.recipes.finetuning import InferenceSettings, Plain
 from training.tasks import universal_ner
 
 from .sentences import LONG, cut_every, sentence
 
-TAGGING = Reading(Plain(), "tagging", ("PER", "LOC"), max_tokens=128, stride=32)
+TAGGING = InferenceSettings(Plain(), "tagging", ("PER", "LOC"), max_tokens=128, stride=32)
 
 
 def test_tags_are_numbered_in_the_labels_order() -> None:

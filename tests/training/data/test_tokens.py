@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
 from transformers import BertTokenizer, PreTrainedTokenizerBase, TokenizersBackend
 
+from schemas.errors import ConfigError
 from tests.training.models.families import roberta_tokenizer
 from training.data.tokens import Encoded, TextEncoder, token_span
-from training.errors import ConfigError
 
 from .conftest import TEXTS, save_tokenizer
 

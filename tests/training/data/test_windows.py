@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import PreTrainedTokenizerBase
 
+from schemas.errors import ConfigError
 from schemas.mrc import MrcExample, PairExample
 from schemas.spans import CharSpan
 from training.data.pair_features import pair_features
@@ -19,17 +20,16 @@ from training.data.tag_windows import tag_windows
 from training.data.task_batches import MrcWindow
 from training.data.tokens import Encoded, TextEncoder
 from training.data.windows import question_windows, taught, with_candidates, word_windows
-from training.errors import ConfigError
-from training.finetune_recipes import Plain, Reading
+from training.recipes.finetuning import InferenceSettings, Plain
 from training.tasks import xquad
 
 from .conftest import TEXTS
 from .sentences import LONG, between_blanks, cut_every, sentence
 
-QA = Reading(Plain(), "qa", max_tokens=384, max_query_tokens=64, stride=128)
+QA = InferenceSettings(Plain(), "qa", max_tokens=384, max_query_tokens=64, stride=128)
 SMALL = replace(QA, max_tokens=32, max_query_tokens=10, stride=6)
-TAGGING = Reading(Plain(), "tagging", ("PER", "LOC"), max_tokens=128, stride=32)
-PAIRS = Reading(Plain(), "pairs", ("no", "yes"), max_tokens=24)
+TAGGING = InferenceSettings(Plain(), "tagging", ("PER", "LOC"), max_tokens=128, stride=32)
+PAIRS = InferenceSettings(Plain(), "pairs", ("no", "yes"), max_tokens=24)
 
 CONTEXTS = st.sampled_from(sorted(LONG))
 
@@ -51,7 +51,7 @@ def read(window: MrcWindow, context: str, span: tuple[int, int]) -> str:
     return context[window.starts[first] : window.ends[last]]
 
 
-def check(window: MrcWindow, encoder: TextEncoder, reading: Reading) -> None:
+def check(window: MrcWindow, encoder: TextEncoder, reading: InferenceSettings) -> None:
     """What holds for every window."""
     start, end = window.context
     assert window.ids.dtype == window.starts.dtype == window.ends.dtype == np.int32

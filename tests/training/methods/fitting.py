@@ -7,22 +7,22 @@ from typing import Any
 
 import torch
 
+from training.methods.base import EncoderWithHeads
 from training.methods.formulation import Formulation
-from training.methods.reader import Reader
 from training.models.encoder import Encoder
 from training.models.folder import Pretrained
 from training.objectives import Loss, normalised, step_counts
-from training.predictions import Prediction
+from training.tasks.predictions import Prediction
 
 
-def reader_of(formulation: Formulation, start: Pretrained) -> Reader:
+def reader_of(formulation: Formulation, start: Pretrained) -> EncoderWithHeads:
     """An untrained model. Its encoder is `start`'s own: load that anew for every model."""
-    return Reader(Encoder(start.language_model.base_model), formulation.heads(start, seed=0)).eval()
+    return EncoderWithHeads(Encoder(start.language_model.base_model), formulation.heads(start, seed=0)).eval()
 
 
 def fit(
     formulation: Formulation, records: Sequence[Any], start: Pretrained, steps: int = 200, lr: float = 5e-3
-) -> Reader:
+) -> EncoderWithHeads:
     """The model after so many steps of Adam on all records, without dropout."""
     model = reader_of(formulation, start)
     batch = formulation.batch(formulation.features(records))
@@ -34,22 +34,22 @@ def fit(
     return model
 
 
-def loss_of(model: Reader, formulation: Formulation, records: Sequence[Any]) -> float:
+def loss_of(model: EncoderWithHeads, formulation: Formulation, records: Sequence[Any]) -> float:
     """What training minimises."""
     with torch.no_grad():
         return _objective(formulation, model, formulation.batch(formulation.features(records))).item()
 
 
-def predict_all(model: Reader, formulation: Formulation, records: Sequence[Any]) -> list[Prediction]:
+def predict_all(model: EncoderWithHeads, formulation: Formulation, records: Sequence[Any]) -> list[Prediction]:
     features = formulation.features(records)
     with torch.no_grad():
         outputs = formulation.outputs(model, formulation.batch(features))
     return formulation.predictions(records, features, outputs)
 
 
-def _objective(formulation: Formulation, model: Reader, batch: Any) -> torch.Tensor:
-    """The weighted sum of the mean losses, as in training/loop.py."""
-    (known,) = formulation.first_pass(model, [batch], lambda at: torch.enable_grad())
+def _objective(formulation: Formulation, model: EncoderWithHeads, batch: Any) -> torch.Tensor:
+    """The weighted sum of the mean losses, as in training/engine/loop.py."""
+    (known,) = formulation.precompute(model, [batch], lambda at: torch.enable_grad())
     losses = formulation.losses(model, batch, known)
     weighted: dict[str, Loss] = {
         name: loss._replace(total=formulation.weights[name] * loss.total) for name, loss in losses.items()

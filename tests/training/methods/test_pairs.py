@@ -12,12 +12,12 @@ from schemas.mrc import PairExample
 from tests.training.methods.fitting import fit, loss_of, predict_all, reader_of
 from tests.training.models.families import FAMILIES, family_folder
 from training.data.tokens import TextEncoder
-from training.finetune_recipes import Plain, Reading
 from training.methods.pairs import PlainPairs
 from training.models.finetuned import save_finetuned
 from training.models.folder import Provenance, load_model
+from training.recipes.finetuning import InferenceSettings, Plain
 
-READING = Reading(Plain(), "pairs", ("contradiction", "entailment", "neutral"), max_tokens=128)
+READING = InferenceSettings(Plain(), "pairs", ("contradiction", "entailment", "neutral"), max_tokens=128)
 PROVENANCE = Provenance("xlm-roberta-base", {}, {}, 0)
 
 PAIRS = [

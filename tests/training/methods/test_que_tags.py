@@ -11,13 +11,13 @@ from torch.nn import functional as F
 from schemas.mrc import TaggingExample
 from tests.training.methods.fitting import fit, loss_of, predict_all, reader_of
 from training.data.tokens import TextEncoder
-from training.finetune_recipes import Que, Reading
 from training.methods.que_tags import Edges, QueTags
 from training.models.folder import Pretrained, load_model
 from training.models.tokenizer import add_que_token
+from training.recipes.finetuning import InferenceSettings, Que
 from training.tasks.columns import located
 
-READING = Reading(Que(), "tagging", ("LOC", "PER"), max_tokens=256, max_query_tokens=128, stride=16)
+READING = InferenceSettings(Que(), "tagging", ("LOC", "PER"), max_tokens=256, max_query_tokens=128, stride=16)
 
 
 def sentence(text: str, words: str, tags: str, lang: str) -> TaggingExample:

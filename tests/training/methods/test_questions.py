@@ -14,7 +14,6 @@ from schemas.spans import CharSpan
 from tests.training.methods.fitting import fit, loss_of, predict_all, reader_of
 from training.data.task_batches import MrcWindow
 from training.data.tokens import TextEncoder
-from training.finetune_recipes import Plain, Que, Reading
 from training.methods.questions import (
     PlainQuestions,
     QueQuestions,
@@ -25,9 +24,10 @@ from training.methods.questions import (
 from training.models.folder import Pretrained, load_model
 from training.models.heads import SpanHead
 from training.models.tokenizer import add_que_token
-from training.predictions import Prediction, Span
+from training.recipes.finetuning import InferenceSettings, Plain, Que
+from training.tasks.predictions import Prediction, Span
 
-PLAIN = Reading(Plain(), "qa", max_tokens=64, max_query_tokens=24, stride=8, max_answer_tokens=12)
+PLAIN = InferenceSettings(Plain(), "qa", max_tokens=64, max_query_tokens=24, stride=8, max_answer_tokens=12)
 QUE = replace(PLAIN, method=Que())
 SHORT = replace(PLAIN, max_tokens=40, stride=5)  # contexts in several windows
 

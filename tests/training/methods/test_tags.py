@@ -15,14 +15,14 @@ from tests.training.methods.fitting import fit, loss_of, predict_all, reader_of
 from tests.training.models.families import FAMILIES, family_folder
 from training.data.tag_windows import tag_names
 from training.data.tokens import TextEncoder
-from training.finetune_recipes import Plain, Reading
 from training.methods.tags import PlainTags
 from training.models.finetuned import save_finetuned
 from training.models.folder import Provenance, load_model
 from training.objectives.labels import label_loss
-from training.predictions import Span
+from training.recipes.finetuning import InferenceSettings, Plain
+from training.tasks.predictions import Span
 
-READING = Reading(Plain(), "tagging", ("PER", "LOC"), max_tokens=128, stride=8)
+READING = InferenceSettings(Plain(), "tagging", ("PER", "LOC"), max_tokens=128, stride=8)
 PROVENANCE = Provenance("xlm-roberta-base", {}, {}, 0)
 
 

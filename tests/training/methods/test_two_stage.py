@@ -11,14 +11,14 @@ from torch import nn
 from tests.training.methods.fitting import fit, loss_of, predict_all, reader_of
 from tests.training.methods.two_stage_step import BASELINE, RECORDS, on_rank, step, two_stage
 from tests.training.runs import finish, free_port, server
-from training.finetune_recipes import Plain
-from training.loop import weighted
+from training.engine.loop import weighted
 from training.methods.questions import PlainQuestions
 from training.methods.two_stage import TwoStageQuestions
 from training.models.folder import Pretrained, load_model
 from training.objectives import normalised, step_counts
 from training.objectives.answer_contrast import answer_contrast, hard_negatives, represented, windows_of
 from training.objectives.hard_learning import RankWeights
+from training.recipes.finetuning import Plain
 
 
 @pytest.fixture
@@ -101,7 +101,7 @@ def test_alpha_weighs_the_losses_and_leaves_out_what_weighs_nothing(start: Pretr
 
 def test_alpha_0_reads_every_micro_batch_once(start: Pretrained) -> None:
     formulation = two_stage(start, alpha=0.0)
-    assert formulation.first_pass(nn.Module(), [None, None], lambda at: nullcontext()) == [None, None]
+    assert formulation.precompute(nn.Module(), [None, None], lambda at: nullcontext()) == [None, None]
 
 
 # --- micro-batches and ranks ------------------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ def test_micro_batches_are_one_batch_with_the_same_dropout(xlmr_folder: Path) ->
         torch.manual_seed(at)
         return nullcontext()
 
-    for at, known in enumerate(formulation.first_pass(model, batches, prepare)):
+    for at, known in enumerate(formulation.precompute(model, batches, prepare)):
         with prepare(at):
             losses = formulation.losses(model, batches[at], known)
         normalised(weighted(losses, formulation.weights), counts).backward()

@@ -10,29 +10,29 @@ import pytest
 import torch
 from transformers import XLMRobertaConfig, XLMRobertaForMaskedLM
 
+from schemas.errors import InputError
 from schemas.mrc import MrcExample, PairExample, TaggingExample
 from schemas.spans import CharSpan
 from tests.training.methods.fitting import fit, predict_all, reader_of
 from training.data.task_batches import MrcWindow
 from training.data.tokens import TextEncoder
-from training.errors import InputError
-from training.finetune_recipes import Reading, Unified
 from training.methods import unified
+from training.methods.base import seeded
 from training.methods.rationales import with_rationales
-from training.methods.reader import seeded
 from training.methods.unified import UnifiedPairs, UnifiedQuestions, UnifiedTags
 from training.models.folder import Pretrained
 from training.models.heads import WaeExtractor
+from training.models.tiny import train_tokenizer
 from training.objectives.wae_spans import LikelySpans
-from training.predictions import Prediction, Span
+from training.recipes.finetuning import InferenceSettings, Unified
 from training.tasks import paws_x, universal_ner
 from training.tasks.columns import located
+from training.tasks.predictions import Prediction, Span
 from training.tasks.queries import PAIR_QUERIES, SPAN_QUERIES
 from training.tasks.tags import Entity, entities
-from training.tiny import train_tokenizer
 
 SMALL = Unified(extractor_inner=64, extractor_dropout=0.0)
-QA = Reading(SMALL, "qa", max_tokens=128, max_query_tokens=64, stride=16, max_answer_tokens=12)
+QA = InferenceSettings(SMALL, "qa", max_tokens=128, max_query_tokens=64, stride=16, max_answer_tokens=12)
 NER = replace(QA, kind="tagging", labels=("LOC", "MISC", "ORG", "PER"), max_tokens=200, max_query_tokens=100)
 PAIRS = replace(QA, kind="pairs", labels=("0", "1"), max_tokens=200, max_query_tokens=80)
 
@@ -269,7 +269,10 @@ def everything(window: MrcWindow, score: float) -> LikelySpans:
 
 
 def decoded(
-    encoder: TextEncoder, record: TaggingExample, scores: Sequence[tuple[str, str, float]], reading: Reading = NER
+    encoder: TextEncoder,
+    record: TaggingExample,
+    scores: Sequence[tuple[str, str, float]],
+    reading: InferenceSettings = NER,
 ) -> Prediction:
     """The prediction if the model gives these texts, under these labels, these scores S; each in all its windows."""
     formulation = UnifiedTags(reading, encoder)

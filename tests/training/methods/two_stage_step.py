@@ -14,18 +14,18 @@ from torch import Tensor
 from schemas.mrc import MrcExample
 from schemas.spans import CharSpan
 from tests.training.methods.fitting import reader_of
-from training import distributed
 from training.data.task_batches import MrcWindow
 from training.data.tokens import TextEncoder
-from training.finetune_recipes import Reading, TwoStage
-from training.loop import average_gradients, weighted
+from training.engine.loop import average_gradients, weighted
 from training.methods.two_stage import TwoStageQuestions
 from training.models.folder import Pretrained, load_model
 from training.objectives import normalised, step_counts
+from training.recipes.finetuning import InferenceSettings, TwoStage
+from training.runtime import distributed
 
 # Rank 0 has more than rank 1, which has an empty micro-batch too.
 SHARES = [[slice(0, 3), slice(3, 4)], [slice(4, 6), slice(6, 6)]]
-READING = Reading(TwoStage(contrast_candidates=8), "qa", (), 64, 24, 8, 12)
+READING = InferenceSettings(TwoStage(contrast_candidates=8), "qa", (), 64, 24, 8, 12)
 
 
 def question(query: str, context: str, answer: str, lang: str = "en") -> MrcExample:
@@ -64,7 +64,7 @@ def step(folder: str | Path, shares: Sequence[slice]) -> tuple[Tensor, dict[str,
     batches = [formulation.batch(features[share]) for share in shares]
     counts = step_counts([formulation.counts(batch) for batch in batches])
     value = torch.zeros(())
-    known_of_each = formulation.first_pass(model, batches, lambda at: nullcontext())
+    known_of_each = formulation.precompute(model, batches, lambda at: nullcontext())
     for batch, known in zip(batches, known_of_each, strict=True):
         part = normalised(weighted(formulation.losses(model, batch, known), formulation.weights), counts)
         part.backward()

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel, XLMRobertaConfig, XLMRobertaModel
 
+from schemas.errors import ConfigError
 from training.data.batches import Packed, pack
-from training.errors import ConfigError
 from training.models.attention import _kernel_takes
 from training.models.encoder import Encoder
 

@@ -16,16 +16,16 @@ from transformers import (
     AutoModelForTokenClassification,
 )
 
+from schemas.errors import ConfigError, InputError
 from tests.training.models.families import FAMILIES, family_folder
 from training.data.batches import pack
 from training.data.tag_windows import tag_names
-from training.errors import ConfigError, InputError
-from training.finetune_recipes import MethodSettings, Plain, Que, Reading, TwoStage, Unified
 from training.models.encoder import Encoder
 from training.models.finetuned import load_finetuned, save_finetuned
 from training.models.folder import Provenance, load_model, save_model
 from training.models.heads import QaHead, SpanHead, TagHead, WaeExtractor, task_head
 from training.models.tokenizer import add_que_token
+from training.recipes.finetuning import InferenceSettings, MethodSettings, Plain, Que, TwoStage, Unified
 
 PROVENANCE = Provenance("xlm-roberta-base", {"name": "plain_qa"}, {"train": "3fa9"}, step=1_500, commit="b1c2")
 SCORES = {"xquad.de": 71.25}
@@ -36,9 +36,9 @@ AUTO: dict[str, Any] = {
     "pairs": AutoModelForSequenceClassification,
 }
 PLAIN = {
-    "qa": Reading(Plain(), "qa", max_tokens=100),
-    "tagging": Reading(Plain(), "tagging", ENTITIES),
-    "pairs": Reading(Plain(), "pairs", RELATIONS),
+    "qa": InferenceSettings(Plain(), "qa", max_tokens=100),
+    "tagging": InferenceSettings(Plain(), "tagging", ENTITIES),
+    "pairs": InferenceSettings(Plain(), "pairs", RELATIONS),
 }
 STANDARD = {"qa": "qa", "tagging": "tags", "pairs": "pairs"}
 TEXT = "Anna lives in Hanoi."
@@ -55,7 +55,7 @@ class Saved(NamedTuple):
 def save(xlmr_folder: Path, tmp_path: Path) -> Callable[..., Saved]:
     """Writes a folder as a run does that has just ended."""
 
-    def write(reading: Reading, family: str = "xlm-roberta", name: str = "model") -> Saved:
+    def write(reading: InferenceSettings, family: str = "xlm-roberta", name: str = "model") -> Saved:
         base = tmp_path / family
         start = load_model(base if base.exists() else family_folder(family, xlmr_folder, [TEXT], base))
         config, method = start.language_model.config, reading.method

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
-from training.errors import ConfigError, InputError
+from schemas.errors import ConfigError, InputError
 from training.models.encoder import Encoder
 from training.models.folder import Provenance, load_model, save_model
 from training.models.heads import SpanHead, WaeExtractor

@@ -1,4 +1,4 @@
-"""From losses to the one number of a step. With ranks and accumulation: tests/training/test_distributed.py."""
+"""From losses to the one number of a step. With ranks and accumulation: tests/training/runtime/test_distributed.py."""
 
 from __future__ import annotations
 

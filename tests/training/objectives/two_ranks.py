@@ -16,7 +16,7 @@ from tests.training.objectives.samples import (
     model_for,
     wae_examples,
 )
-from training import distributed
+from training.runtime import distributed
 
 # Rank 0 has more than rank 1, which has an empty micro-batch too.
 SHARES = [[slice(0, 3), slice(3, 4)], [slice(4, 6), slice(6, 6)]]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from schemas.errors import InputError
 from schemas.mrc import PairExample, problems
-from training.errors import InputError
 from training.tasks import paws_x, xnli
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from schemas.counts import RecordCounts
+from schemas.errors import InputError
 from schemas.mrc import MrcExample, problems
 from schemas.spans import CharSpan
-from training.errors import InputError
 from training.tasks import mlqa, squad, tydiqa, xquad
 
 

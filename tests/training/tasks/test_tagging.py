@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from schemas.counts import RecordCounts
+from schemas.errors import InputError
 from schemas.mrc import problems
 from training import convert, score
 from training.convert import ConvertConfig
-from training.errors import InputError
-from training.records import read_records
 from training.score import ScoreConfig
 from training.tasks import absa, conll, universal_ner, wikiann
 from training.tasks.columns import located, read_tags, sentences, tags_at
+from training.tasks.records import read_records
 from training.tasks.tags import entities
 
 

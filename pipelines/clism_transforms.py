@@ -1,0 +1,322 @@
+"""The CLISM job's transforms. Each calls a step for one chunk, keeps what it made in the work folder and passes on a
+reference; nothing is decided here."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import logging
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import apache_beam as beam
+import pyarrow as pa
+
+from pipelines.aligner import AlignerConfig, AlignmentModel, NumberedPairs, train
+from pipelines.aligner.text import TrainingText
+from pipelines.runtime.job_context import FILES, JobContext
+from pipelines.runtime.work_folder import WorkFolder, replace_file
+from pipelines.steps.bitext.filters import FilterConfig, length_reject, text_reject
+from pipelines.steps.bitext.readers import BitextFile, excerpt, read_bitext
+from pipelines.steps.clism.masking import MaskingConfig, TokenizedPair, mask_mentions
+from pipelines.steps.clism.stage_tables import (
+    Chunk,
+    pairs_to_table,
+    table_to_pairs,
+    table_to_tokenized,
+    tokenized_to_table,
+)
+from pipelines.steps.common.files import FileDigest
+from pipelines.steps.common.hash_sample import sample_by_hash
+from pipelines.steps.common.ledger import Ledger
+from pipelines.steps.common.sentence_pairs import EntityMention, SentencePair
+from pipelines.steps.common.tokenize import token_texts, tokenizer_for
+from pipelines.steps.ner.taggers import TaggerConfig, load_tagger
+from schemas.clism import ARROW_SCHEMA
+from schemas.counts import PairCounts
+from schemas.manifest import InputFile
+from schemas.rejects import MAX_EXCERPT_CHARS, Reject
+
+READ, TOKENIZED, MODELS, MASKED = "read", "tokenized", "models", "masked"
+DIGEST_PARTITIONS = 64
+
+logger = logging.getLogger(__name__)
+
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+@dataclass
+class ReadBitext(beam.PTransform):
+    """Parallel corpora → chunks, each with the rows that repeat an earlier pair of texts (in input order)."""
+
+    files: list[BitextFile]
+    shown: Mapping[str, str]  # what the manifest says of their paths
+    chunk_pairs: int
+    find_duplicates: bool
+    job: JobContext
+
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[tuple[Chunk, tuple[int, ...]]]:
+        chunks = (
+            pipeline
+            | "Files" >> beam.Create([(at, file, shown_of(file, self.shown)) for at, file in enumerate(self.files)])
+            | "Spread" >> beam.Reshuffle()
+            | "Cut" >> beam.FlatMap(read_chunks, self.job, self.chunk_pairs)
+        )
+        if not self.find_duplicates:
+            return chunks | "Balance" >> beam.Reshuffle() | beam.Map(lambda chunk: (chunk, ()))
+        duplicates = (
+            chunks
+            | "Digests" >> beam.FlatMap(digests_by_partition, self.job.work)
+            | "SamePartition" >> beam.GroupByKey()
+            | "Repeated" >> beam.FlatMap(repeated_rows)
+        )
+        return (
+            {"chunk": chunks | beam.Map(lambda chunk: (chunk.key, chunk)), "rows": duplicates}
+            | "DuplicatesOfChunk" >> beam.CoGroupByKey()
+            | beam.Map(lambda item: (item[1]["chunk"][0], tuple(sorted(itertools.chain(*item[1]["rows"])))))
+        )
+
+
+def shown_of(file: BitextFile, shown: Mapping[str, str]) -> dict[str, str]:
+    return {path: shown[path] for path in (file.source_path, file.target_path)}
+
+
+def read_chunks(
+    numbered: tuple[int, BitextFile, Mapping[str, str]], job: JobContext, chunk_pairs: int
+) -> Iterator[Chunk]:
+    """Cuts one file into chunks of `chunk_pairs` records, in one sequential reading."""
+    index, file, shown = numbered
+    pair = str(file.pair)
+
+    def read() -> tuple[None, dict[str, Any]]:
+        digests: list[FileDigest] = []
+        records = read_bitext(file, digests)
+        keys: list[str] = []
+        while block := list(itertools.islice(records, chunk_pairs)):
+            keys.append(f"{index:05d}-{len(keys):07d}")
+            kept = [record for record in block if isinstance(record, SentencePair)]
+            ledger = job.ledger()
+            rejects = [record for record in block if isinstance(record, Reject)]
+            ledger.add(pair, PairCounts(pairs_read=len(block)), rejects)
+            job.work.run_once(READ, keys[-1], functools.partial(_read_chunk, kept, ledger))
+        inputs = [InputFile(file.corpus, shown[path], size, sha256)._asdict() for path, size, sha256 in digests]
+        return None, {"chunks": keys, "inputs": inputs}
+
+    for key in job.work.run_once(FILES, f"{index:05d}", read)["chunks"]:
+        yield Chunk(key, pair, file.corpus)
+
+
+def _read_chunk(pairs: list[SentencePair], ledger: Ledger) -> tuple[pa.Table, dict[str, Any]]:
+    return pairs_to_table(pairs), ledger.to_json()
+
+
+def digests_by_partition(chunk: Chunk, work: WorkFolder) -> Iterator[tuple[str, tuple[str, list[tuple[int, bytes]]]]]:
+    """The chunk's text digests, parted so that equal texts of a language pair meet in one place."""
+    parts: dict[int, list[tuple[int, bytes]]] = {}
+    for row, digest in enumerate(work.table(READ, chunk.key, ["digest"])["digest"].to_pylist()):
+        parts.setdefault(digest[0] % DIGEST_PARTITIONS, []).append((row, digest))
+    for part, rows in parts.items():
+        yield f"{chunk.pair} {part}", (chunk.key, rows)
+
+
+def repeated_rows(
+    group: tuple[str, Iterable[tuple[str, list[tuple[int, bytes]]]]],
+) -> Iterator[tuple[str, list[int]]]:
+    """(chunk key, rows) of every text that stood earlier in the input."""
+    seen: set[bytes] = set()
+    for key, rows in sorted(group[1]):
+        repeated = []
+        for row, digest in rows:
+            if digest in seen:
+                repeated.append(row)
+            seen.add(digest)
+        if repeated:
+            yield key, repeated
+
+
+# --- words and mentions ---------------------------------------------------------------------------
+
+
+@dataclass
+class TokenizeAndTag(beam.PTransform):
+    """Chunks → chunks of filtered sentence pairs with their words and the source side's mentions."""
+
+    filters: FilterConfig
+    tagger: TaggerConfig
+    job: JobContext
+
+    def expand(self, chunks: beam.PCollection[tuple[Chunk, tuple[int, ...]]]) -> beam.PCollection[Chunk]:
+        return chunks | beam.Map(tokenize_and_tag, self.job, self.filters, self.tagger)
+
+
+def tokenize_and_tag(
+    item: tuple[Chunk, tuple[int, ...]], job: JobContext, filters: FilterConfig, tagger: TaggerConfig
+) -> Chunk:
+    chunk, duplicate_rows = item
+    pair = chunk.language_pair
+
+    def make() -> tuple[pa.Table, dict[str, Any]]:
+        tokenize_source, tokenize_target = tokenizer_for(pair.source), tokenizer_for(pair.target)
+        duplicates = set(duplicate_rows)
+        rejects: list[Reject] = []
+        kept: list[TokenizedPair] = []
+        for row, sentences in enumerate(table_to_pairs(job.work.table(READ, chunk.key), chunk)):
+            reason = "duplicate" if row in duplicates else text_reject(sentences, filters)
+            if reason is None:
+                source, target = tokenize_source(sentences.source_text), tokenize_target(sentences.target_text)
+                reason = length_reject(source, target, filters)
+            if reason is None:
+                kept.append(TokenizedPair(sentences, source, target, ()))
+            else:
+                rejects.append(pair_reject(reason, sentences))
+        mentions = load_tagger(tagger, pair.source).tag([row.pair.source_text for row in kept])
+        ledger = job.ledger_of(READ, chunk.key)
+        ledger.add(chunk.pair, PairCounts(), rejects)
+        tagged = (row._replace(mentions=found) for row, found in zip(kept, mentions, strict=True))
+        return tokenized_to_table(tagged), ledger.to_json()
+
+    job.work.run_once(TOKENIZED, chunk.key, make)
+    return chunk
+
+
+# --- alignment ------------------------------------------------------------------------------------
+
+
+@dataclass
+class TrainAligners(beam.PTransform):
+    """Chunks → (language pair, path of its aligner's model), trained on the corpus itself or on a sample of it."""
+
+    config: AlignerConfig
+    job: JobContext
+
+    def expand(self, chunks: beam.PCollection[Chunk]) -> beam.PCollection[tuple[str, str]]:
+        return (
+            chunks
+            | beam.Map(lambda chunk: (chunk.pair, chunk))
+            | "SamePair" >> beam.GroupByKey()
+            | "Train" >> beam.Map(train_aligner, self.job, self.config)
+        )
+
+
+def train_aligner(group: tuple[str, Iterable[Chunk]], job: JobContext, config: AlignerConfig) -> tuple[str, str]:
+    pair, chunks = group[0], sorted(group[1])
+    path = job.work.file(MODELS, f"{pair}.model")
+
+    def make() -> tuple[None, dict[str, Any]]:
+        corpus = sample_for_training(chunks, job, config.training_pairs)
+        size = len(corpus)
+        logger.info("%s: training the word aligner on %s sentence pairs", pair, f"{size:,}")
+        started = time.monotonic()
+        # Nothing else of this language pair can run meanwhile, and the number of threads decides no byte.
+        model = train(corpus, config, lambda line: logger.info("%s: %s", pair, line), threads=os.cpu_count() or 1)
+        logger.info("%s: trained in %.0f s", pair, time.monotonic() - started)
+        model = replace(model, text=TrainingText.of(chunks[0].language_pair))
+        with replace_file(path) as stream:
+            model.save(stream)
+        return None, {"training_pairs": size}
+
+    job.work.run_once(MODELS, pair, make)
+    return pair, path
+
+
+def keep_aligner(pair: str, model: AlignmentModel, job: JobContext) -> str:
+    """The path of a given model's copy in the work folder, which nobody writes over while workers share it."""
+    path = job.work.file(MODELS, f"{pair}.model")
+
+    def make() -> tuple[None, dict[str, Any]]:
+        with replace_file(path) as stream:
+            model.save(stream)
+        return None, {"fingerprint": model.fingerprint()}
+
+    job.work.run_once(MODELS, pair, make)
+    return path
+
+
+def sample_for_training(chunks: list[Chunk], job: JobContext, size: int) -> NumberedPairs:
+    """The words of at most `size` sentence pairs, those that a hash of (seed, id) ranks first, in input order."""
+    rows = (row for chunk in chunks for row in table_to_tokenized(job.work.table(TOKENIZED, chunk.key), chunk))
+    corpus = NumberedPairs()
+
+    def add(row: TokenizedPair) -> bool:
+        corpus.append(*_words(row))
+        return True
+
+    sample_by_hash(rows, size, job.seed, lambda row: row.pair.id, add, corpus.keep)
+    return corpus
+
+
+def _words(row: TokenizedPair) -> tuple[list[str], list[str]]:
+    return (
+        token_texts(row.pair.source_text, row.source_tokens),
+        token_texts(row.pair.target_text, row.target_tokens),
+    )
+
+
+# --- masking --------------------------------------------------------------------------------------
+
+
+@dataclass
+class AlignAndMask(beam.PTransform):
+    """Chunks → chunks of examples, each aligned with its language pair's model."""
+
+    models: beam.PCollection[tuple[str, str]]
+    min_link_score: float
+    masking: MaskingConfig
+    job: JobContext
+
+    def expand(self, chunks: beam.PCollection[Chunk]) -> beam.PCollection[Chunk]:
+        models = beam.pvalue.AsDict(self.models)
+        return chunks | beam.Map(align_and_mask, models, self.min_link_score, self.masking, self.job)
+
+
+def align_and_mask(
+    chunk: Chunk, models: dict[str, str], min_link_score: float, masking: MaskingConfig, job: JobContext
+) -> Chunk:
+    def make() -> tuple[pa.Table, dict[str, Any]]:
+        ledger = job.ledger_of(TOKENIZED, chunk.key)
+        rejects, examples, with_mentions = [], [], []
+        for row in table_to_tokenized(job.work.table(TOKENIZED, chunk.key), chunk):
+            if row.mentions:
+                with_mentions.append(row)
+            else:
+                rejects.append(pair_reject("no_mention", row.pair))
+        links = load_aligner(models[chunk.pair], min_link_score).align_batch([_words(row) for row in with_mentions])
+        for row, row_links in zip(with_mentions, links, strict=True):
+            example, refused = mask_mentions(row, row_links, masking)
+            rejects += [mention_reject(reason, row.pair, mention) for reason, mention in refused]
+            if example is None:
+                rejects.append(pair_reject("no_answer", row.pair))
+            else:
+                examples.append(example)
+        counts = PairCounts(
+            examples=len(examples),
+            mentions_found=sum(len(row.mentions) for row in with_mentions),
+            questions=sum(len(example.questions) for example in examples),
+        )
+        ledger.add(chunk.pair, counts, rejects)
+        return pa.Table.from_pylist([example.to_row() for example in examples], schema=ARROW_SCHEMA), ledger.to_json()
+
+    job.work.run_once(MASKED, chunk.key, make)
+    return chunk
+
+
+@functools.lru_cache(maxsize=2)
+def load_aligner(path: str, min_link_score: float) -> AlignmentModel:
+    """A model of the work folder that keeps the links which this job asks for, whatever it was trained to keep."""
+    model = AlignmentModel.load(path, copy=False)
+    return replace(model, config=replace(model.config, min_score=min_link_score))
+
+
+def pair_reject(reason: str, pair: SentencePair) -> Reject:
+    return Reject(
+        reason, "pair", pair.id, str(pair.pair), pair.corpus, pair.line, excerpt(pair.source_text, pair.target_text)
+    )
+
+
+def mention_reject(reason: str, pair: SentencePair, mention: EntityMention) -> Reject:
+    text = f"{mention.span.of(pair.source_text)} ⟵ {excerpt(pair.source_text, pair.target_text)}"
+    return Reject(reason, "mention", pair.id, str(pair.pair), pair.corpus, pair.line, text[:MAX_EXCERPT_CHARS])

@@ -1,0 +1,1 @@
+"""`polyspan-data fetch`: downloads published dumps, resumable and checked."""

@@ -1,0 +1,1 @@
+"""Plumbing around Beam: launching a job, its work folder, writing its dataset, progress."""

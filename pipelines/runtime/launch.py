@@ -1,0 +1,192 @@
+"""Starting a job: Beam's options, progress while it runs, and errors that people can read."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import difflib
+import logging
+import re
+import shlex
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import apache_beam as beam
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
+
+from pipelines.runtime.logs import progress, worker_output_kept
+from pipelines.runtime.work_folder import WorkFolder
+from schemas.errors import ConfigError, InputError, OutputError, RunnerError
+from schemas.provenance import commit as commit
+from schemas.provenance import polyspan_version as polyspan_version
+from schemas.runtime.interrupts import descendants, kill
+
+SERVER_TIMEOUT_S = 10.0
+IN_PROCESS_RUNNER = "FnApiRunner"  # Beam's own choice may fetch a runner from the web
+
+logger = logging.getLogger(__name__)
+
+
+def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], str], options: PipelineOptions) -> None:
+    """Runs the graph to its end, and says meanwhile on stderr how far it is.
+
+    Raises `ConfigError` if the runner refuses the job or cannot be reached, the errors that workers raise on purpose,
+    and `RunnerError` if a worker process dies or a runner outside this process fails.
+    """
+    runner = options.view_as(StandardOptions).runner
+    in_process = runner == IN_PROCESS_RUNNER
+    with contextlib.nullcontext() if in_process else _start_errors_in_words(runner):
+        check_servers(options)
+        pipeline = beam.Pipeline(options=options)
+    build(pipeline)
+    before = descendants()
+    local_workers = options.view_as(DirectOptions).direct_running_mode == "multi_processing"
+    quiet = worker_output_kept() if local_workers else contextlib.nullcontext()
+    with quiet, interpreter_quoted(), progress(progress_line):
+        try:
+            with contextlib.nullcontext() if in_process else _start_errors_in_words(runner):
+                result = pipeline.run()
+            result.wait_until_finish()
+        except Exception as error:
+            kill(descendants() - before)  # other workers must not write any more
+            if expected := _expected_error(error) or _runner_error(error, runner):
+                raise expected from None
+            raise
+
+
+def _runner_error(error: Exception, runner: str) -> RunnerError | None:
+    """What went wrong with a worker or with a runner outside this process; None for a fault of this program."""
+    if re.search(r"Channel closed|Socket closed|Worker subprocess exited|Connection reset", str(error)):
+        return RunnerError(
+            "A worker process died; often the system ends one because memory is full. Repeat the command to go on from "
+            "what is finished, with fewer --workers"
+        )
+    if runner == IN_PROCESS_RUNNER:
+        return None
+    last = (str(error).strip() or type(error).__name__).splitlines()[-1].strip()[:500]
+    return RunnerError(
+        f"The job failed on {runner}: {last}. The runner's own log says more; repeat the command to go on"
+    )
+
+
+@contextlib.contextmanager
+def interpreter_quoted() -> Iterator[None]:
+    """While the body runs, Beam starts worker processes by a path that a shell takes as one word.
+
+    It makes a line for a shell out of `sys.executable`, unquoted, and waits for ever for workers that did not start.
+    """
+    before = sys.executable
+    sys.executable = shlex.quote(before)
+    try:
+        yield
+    finally:
+        sys.executable = before
+
+
+@contextlib.contextmanager
+def _start_errors_in_words(runner: str) -> Iterator[None]:
+    """What a runner says when it cannot take the job, without the traceback."""
+    try:
+        yield
+    except (ConfigError, InputError):
+        raise
+    except Exception as error:
+        if expected := _expected_error(error):
+            raise expected from None
+        text = " ".join(str(error).split()).rstrip(".")
+        raise ConfigError(
+            f"{runner} cannot run the job: {text[:500] or type(error).__name__}. Change the options after `--`, or "
+            "leave them out to run on this machine"
+        ) from None
+
+
+def check_servers(options: PipelineOptions) -> None:
+    """Raises `ConfigError` if nothing answers at the address of a cluster that the options name: Beam waits forever."""
+    found = options.get_all_options()
+    for option in ("job_endpoint", "artifact_endpoint", "flink_master", "spark_master_url", "environment_config"):
+        address = re.fullmatch(r"(?:(?:https?|spark)://)?([\w.-]+):(\d{1,5})/?", str(found.get(option) or ""))
+        if not address or (option == "environment_config" and found.get("environment_type") != "EXTERNAL"):
+            continue
+        try:
+            socket.create_connection((address[1], int(address[2])), timeout=SERVER_TIMEOUT_S).close()
+        except (OSError, OverflowError) as error:
+            raise ConfigError(
+                f"--{option}={found[option]}: nothing answers there ({error}). Start the server, or correct the address"
+            ) from None
+
+
+def _expected_error(error: BaseException) -> ConfigError | InputError | OutputError | None:
+    """The error that a worker raised on purpose, out of the traceback that a runner made of it."""
+    for kind in (ConfigError, InputError, OutputError):
+        text = f".{kind.__name__}: {error}" if isinstance(error, kind) else str(error)
+        if found := re.search(rf"\.{kind.__name__}: (.*?)(?= \[while running|\n\s*\n|\Z)", text, re.DOTALL):
+            return kind(found.group(1).strip())
+    return None
+
+
+def runner_options(arguments: Sequence[str], workers: int) -> PipelineOptions:
+    """Beam's options. Unlike Beam, refuses arguments that no option of Beam or of the runner takes."""
+    known = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    for cls in PipelineOptions.__subclasses__():
+        with contextlib.suppress(argparse.ArgumentError):
+            cls._add_argparse_args(known)
+    _, unknown = known.parse_known_args(list(arguments))
+    if unknown:
+        options = [option for action in known._actions for option in action.option_strings]
+        close = difflib.get_close_matches(unknown[0].split("=")[0], options, n=1)
+        hint = f" Did you mean {close[0]}?" if close else ""
+        raise ConfigError(f"No runner option of Beam takes {unknown[0]!r} (after `--`).{hint}")
+    if workers < 0:
+        raise ConfigError(f"--workers {workers}: expected 1 or more, or 0 for as many as there are cores.")
+    arguments = list(arguments)
+    _check_runner(arguments)
+    if not any(argument.startswith("--runner") for argument in arguments):
+        arguments.append(f"--runner={IN_PROCESS_RUNNER}")
+        if workers != 1:
+            arguments += ["--direct_running_mode=multi_processing", f"--direct_num_workers={workers}"]
+            arguments += ["--default_sdk_harness_log_level=WARNING"]
+            arguments += ['--sdk_harness_log_level_overrides={"pipelines": "INFO"}']
+    elif workers != 1:
+        raise ConfigError("--workers is for local runs: give the runner's own option for its workers after `--`.")
+    return PipelineOptions(arguments)
+
+
+def _check_runner(arguments: Sequence[str]) -> None:
+    """Raises `ConfigError` for a runner that Beam does not have, or a mode of it that loses records."""
+    options = PipelineOptions(list(arguments))
+    if options.view_as(DirectOptions).direct_running_mode == "multi_threading":
+        raise ConfigError(
+            "--direct_running_mode=multi_threading loses records in Beam 2.77 (a GroupByKey drops values). "
+            "Use several processes instead: --workers 4"
+        )
+    runner = options.view_as(StandardOptions).runner
+    known = StandardOptions.KNOWN_RUNNER_NAMES
+    if runner and "." not in runner and runner.lower().removesuffix("runner") not in _short_names(known):
+        close = difflib.get_close_matches(runner, known, n=1)
+        hint = f" Did you mean {close[0]}?" if close else f" Beam has: {', '.join(known)}."
+        raise ConfigError(f"--runner={runner}: there is no such runner.{hint}")
+
+
+def _short_names(runners: Sequence[str]) -> set[str]:
+    return {name.lower().removesuffix("runner") for name in runners}
+
+
+def chunk_progress(work: WorkFolder, stages: Mapping[str, str]) -> str:
+    """How many chunks each stage has finished: each is a file, whatever the runner.
+
+    `stages` are the work folder's stages, in order, with the words that a person reads. The first one's chunks are
+    what the others have to do.
+    """
+    (first, total), *rest = [(words, len(work.keys(stage))) for stage, words in stages.items()]
+    return " · ".join([f"{first} {total:,} chunks", *(f"{words} {done:,} of {total:,}" for words, done in rest)])
+
+
+def sizes_and_times(paths: Sequence[str]) -> list[list[object]]:
+    """Path, size and time of every input file: a job that was stopped goes on only if they are still the same."""
+    found = FileSystems.match(list(paths))
+    return [
+        [path, match.metadata_list[0].size_in_bytes, match.metadata_list[0].last_updated_in_seconds]
+        for path, match in zip(paths, found, strict=True)
+    ]

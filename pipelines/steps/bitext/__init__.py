@@ -1,0 +1,1 @@
+"""Parallel corpora → sentence pairs."""

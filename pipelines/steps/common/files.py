@@ -1,0 +1,268 @@
+"""One input file, read once from its first byte to its last: opened, checksummed, decompressed, cut into lines.
+
+Memory is bounded by `CHUNK_BYTES` and `MAX_LINE_BYTES`, whatever the file's size or compression ratio. A path with a
+scheme (`gs://…`, `s3://…`, `hdfs://…`) is opened by Beam's file systems, any other by the operating system.
+"""
+
+from __future__ import annotations
+
+import bz2
+import errno
+import hashlib
+import lzma
+import os
+import uuid
+import zlib
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, suppress
+from itertools import chain
+from typing import IO, Any, BinaryIO, NamedTuple, cast
+
+import zstandard
+
+from pipelines.steps.common.paths import is_remote
+from schemas.errors import InputError, OutputError
+from schemas.rejects import MAX_EXCERPT_CHARS
+from schemas.runtime.interrupts import cleaned_up
+
+CHUNK_BYTES = 1 << 18
+MAX_LINE_BYTES = 1 << 20
+
+# Its decompressor takes no limit to what comes out, which a dozen bytes can make 128 KiB: so little goes in at a time.
+_ZSTD_CHUNK_BYTES = 1 << 8
+
+_DECOMPRESSORS: dict[str, Callable[[], Any]] = {
+    ".gz": lambda: zlib.decompressobj(wbits=31),
+    ".bz2": bz2.BZ2Decompressor,
+    ".xz": lzma.LZMADecompressor,
+    ".zst": lambda: zstandard.ZstdDecompressor().decompressobj(),
+}
+_COMMANDS = {".gz": "gzip -dc", ".bz2": "bzip2 -dc", ".xz": "xz -dc", ".zst": "zstd -dc"}
+_MAGIC = {b"\x1f\x8b\x08": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
+_CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
+_BZIP2_BLOCK = b"1AY&SY"  # follows `BZh` and a digit; `BZh` alone could begin a sentence
+
+# Longest first: the mark of UTF-32-LE begins with that of UTF-16-LE.
+_BYTE_ORDER_MARKS = {
+    b"\xff\xfe\0\0": "UTF-32",
+    b"\0\0\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+
+
+class FileDigest(NamedTuple):
+    """A file as it is stored (compressed, if it is): what the manifest says of an input."""
+
+    path: str
+    size_bytes: int
+    sha256: str
+
+
+class BadText(NamedTuple):
+    """A text that cannot be used, with as much of it (at most `MAX_EXCERPT_CHARS`) as shows why."""
+
+    reason: str  # line_too_long, invalid_utf8 or nul_character
+    text: str
+
+
+def compression_suffix(path: str) -> str:
+    """`.gz`, `.bz2`, `.xz`, `.zst`, or nothing."""
+    suffix = os.path.splitext(path)[1].lower()
+    return suffix if suffix in _DECOMPRESSORS else ""
+
+
+def without_compression(path: str) -> str:
+    """The path as it would read uncompressed: `news.en.gz` is `news.en`."""
+    return path[: len(path) - len(compression_suffix(path))]
+
+
+def shell_text(path: str) -> str:
+    """What prints the file's text in a shell, to quote in an error: `gzip -dc news.en.gz`."""
+    return f"{_COMMANDS.get(compression_suffix(path), 'cat')} {path}"
+
+
+def read_chunks(path: str, digests: list[FileDigest] | None = None) -> Generator[bytes, None, None]:
+    """The file's bytes, decompressed as its suffix says; members, streams and frames that follow each other are joined.
+
+    Appends the file's `FileDigest` to `digests` when the last chunk has been taken. Raises `InputError` for a file
+    that cannot be opened, is empty, cut short or damaged, or is compressed without saying so.
+    """
+    suffix = compression_suffix(path)
+    with closing(_raw_chunks(path, _ZSTD_CHUNK_BYTES if suffix == ".zst" else CHUNK_BYTES, digests)) as raw:
+        first = next(raw, b"")
+        if not first:
+            raise InputError(f"{path}: the file is empty (0 bytes). Was its download or copy cut short?")
+        if suffix:
+            yield from _decompress(path, suffix, chain([first], raw))
+            return
+        for magic, wanted in _MAGIC.items():
+            if first.startswith(magic) and (wanted != ".bz2" or first[4:].startswith(_BZIP2_BLOCK)):
+                raise InputError(
+                    f"{path}: the content is compressed ({_COMMANDS[wanted].split()[0]}) but the name does not say so. "
+                    f"Rename it: mv {path} {path}{wanted}"
+                )
+        yield first
+        yield from raw
+
+
+def read_lines(path: str, digests: list[FileDigest] | None = None) -> Generator[str | BadText, None, None]:
+    """The file's lines, decoded from UTF-8, without their `\\n` or `\\r\\n`; nothing else ends a line or is removed.
+
+    U+2028, U+0085 and a lone `\\r` are text. A byte order mark at the start of the file is not. A line that is longer
+    than `MAX_LINE_BYTES`, is not UTF-8 or has a NUL comes as a `BadText`. Raises as `read_chunks`, and `InputError`
+    for a file that begins with the byte order mark of UTF-16 or UTF-32.
+    """
+    with closing(read_chunks(path, digests)) as chunks:
+        head = b""
+        for chunk in chunks:
+            head += chunk
+            if len(head) >= 4:
+                break
+        for mark, encoding in _BYTE_ORDER_MARKS.items():
+            if head.startswith(mark):
+                plain = without_compression(path)
+                raise InputError(
+                    f"{path}: expected UTF-8, found the byte order mark of {encoding}. "
+                    f"Convert it: {shell_text(path)} | iconv -f {encoding} -t UTF-8 > {plain}.utf8"
+                )
+        begun = b""  # the line that has begun; no longer than it takes to call it too long
+        for chunk in chain([head.removeprefix(b"\xef\xbb\xbf")], chunks):
+            lines, newline, rest = chunk.rpartition(b"\n")
+            if newline:
+                yield from _decode_lines(begun + lines)
+                begun = rest
+            else:
+                begun = (begun + rest)[: MAX_LINE_BYTES + 1]
+        if begun:
+            yield from _decode_lines(begun)
+
+
+def open_raw(path: str) -> IO[bytes]:
+    """The file as it is stored, not decompressed. Raises `InputError` where it cannot be opened."""
+    try:
+        if not is_remote(path):
+            return open(path, "rb")
+        from apache_beam.io.filesystem import CompressionTypes
+        from apache_beam.io.filesystems import FileSystems
+
+        return cast("IO[bytes]", FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be opened: {error.strerror or error}") from error
+
+
+@contextmanager
+def replacing(path: str) -> Iterator[BinaryIO]:
+    """Writes a local file that appears under its name when it is complete; what stood there is replaced, and stays
+    where the body fails.
+
+    It is written under a name that no other file has, beside it. What is no plain file, such as a pipe or /dev/null,
+    is written to. Raises `OutputError` where that cannot be.
+    """
+    path = os.path.realpath(path)  # a link stays, and leads to the new file
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as stream:
+            yield stream
+        return
+    folder, name = os.path.split(path)
+    partial = os.path.join(folder, f".{name[:40]}.{uuid.uuid4().hex}.partial")
+
+    def delete() -> None:
+        with suppress(FileNotFoundError):
+            os.unlink(partial)
+
+    try:
+        with cleaned_up(delete):
+            try:
+                with open(partial, "xb") as stream:
+                    yield stream
+                os.replace(partial, path)
+            except BaseException:
+                delete()
+                raise
+    except OSError as error:
+        if error.errno not in _CANNOT_WRITE and error.filename != partial:
+            raise
+        raise OutputError(f"{path}: cannot be written: {error.strerror}. Nothing is kept of it.") from None
+
+
+def file_digest(path: str) -> FileDigest:
+    """Reads all of a file, as it is stored. Raises `InputError` as `read_chunks`."""
+    digests: list[FileDigest] = []
+    for _ in _raw_chunks(path, CHUNK_BYTES, digests):
+        pass
+    return digests[0]
+
+
+def _raw_chunks(path: str, chunk_bytes: int, digests: list[FileDigest] | None) -> Generator[bytes, None, None]:
+    sha256, size_bytes = hashlib.sha256(), 0
+    with open_raw(path) as file:
+        while chunk := file.read(chunk_bytes):
+            sha256.update(chunk)
+            size_bytes += len(chunk)
+            yield chunk
+    if digests is not None:
+        digests.append(FileDigest(path, size_bytes, sha256.hexdigest()))
+
+
+def _decompress(path: str, suffix: str, raw: Iterator[bytes]) -> Iterator[bytes]:
+    # The standard library's file objects stop quietly at damage after the first bzip2 or xz stream, and zstandard's
+    # at a cut inside a frame: here every byte belongs to a complete stream, or the file is refused.
+    new = _DECOMPRESSORS[suffix]
+    limit = {} if suffix == ".zst" else {"max_length": CHUNK_BYTES}
+    decompressor = new()
+    text_bytes = newlines = 0
+
+    def refusal(what: str) -> InputError:
+        return InputError(
+            f"{path}: the {_COMMANDS[suffix].split()[0]} data are {what}; readable up to line {newlines + 1} "
+            f"({text_bytes} bytes of text). Fetch the file again; `{_COMMANDS[suffix].split()[0]} -t {path}` tests it."
+        )
+
+    for data in raw:
+        # bz2 and lzma keep input that they had no room to decompress; zlib hands it back as its unconsumed tail.
+        while data or not (decompressor.eof or getattr(decompressor, "needs_input", True)):
+            if decompressor.eof:
+                data = data.lstrip(b"\0")  # padding between and after streams
+                if not data:
+                    break
+                decompressor = new()
+            try:
+                text = decompressor.decompress(data, **limit)
+            except (zlib.error, OSError, lzma.LZMAError, zstandard.ZstdError) as error:
+                raise refusal(f"damaged ({error})") from error
+            data = decompressor.unused_data if decompressor.eof else getattr(decompressor, "unconsumed_tail", b"")
+            text_bytes += len(text)
+            newlines += text.count(b"\n")
+            for start in range(0, len(text), CHUNK_BYTES):
+                yield text[start : start + CHUNK_BYTES]
+    if not decompressor.eof:
+        raise refusal("cut short")
+
+
+def _decode_lines(block: bytes) -> list[str | BadText]:
+    """The lines of `block`, which has no newline at its end. Decodes them together where nothing is wrong with them."""
+    if len(block) <= MAX_LINE_BYTES:
+        try:
+            text = block.decode()
+        except UnicodeDecodeError:
+            pass
+        else:
+            if "\0" not in text:
+                if "\r" in text:
+                    text = text.replace("\r\n", "\n").removesuffix("\r")
+                return cast("list[str | BadText]", text.split("\n"))
+    return [_decode_line(line) for line in block.split(b"\n")]
+
+
+def _decode_line(line: bytes) -> str | BadText:
+    if len(line) > MAX_LINE_BYTES:
+        # Four bytes for every code point, and one more, so that no character of the excerpt is a cut one.
+        start = line[: 4 * MAX_EXCERPT_CHARS + 4].decode(errors="replace")
+        return BadText("line_too_long", start[:MAX_EXCERPT_CHARS])
+    line = line.removesuffix(b"\r")
+    try:
+        text = line.decode()
+    except UnicodeDecodeError:
+        return BadText("invalid_utf8", line.decode(errors="replace")[:MAX_EXCERPT_CHARS])
+    return BadText("nul_character", text[:MAX_EXCERPT_CHARS]) if "\0" in text else text

@@ -1,0 +1,89 @@
+"""The records that flow through the CLISM job, in the order in which they appear."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from schemas.errors import ConfigError
+from schemas.languages import language
+from schemas.spans import CharSpan
+
+_LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}(?:_[A-Za-z0-9]{1,8})*")  # sl, eng, deu_Latn
+
+
+class LanguagePair(NamedTuple):
+    """`en-vi`: the source language is the one whose mentions are masked."""
+
+    source: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.source}-{self.target}"
+
+
+def language_pair(name: str, *, tokenized: bool = False) -> LanguagePair:
+    """What `--pair` names: two different languages that Polyspan knows, source first. `ConfigError` otherwise.
+
+    Where the words are found already (`tokenized`), nothing need be known of a language but its code.
+    """
+    source, dash, target = name.partition("-")
+    if not dash:
+        raise ConfigError(f"--pair {name}: expected two languages joined by a hyphen, source first, such as en-vi.")
+    if tokenized:
+        pair = LanguagePair(source, target)
+        if unlike := [code for code in pair if not is_language_code(code)]:
+            raise ConfigError(
+                f"--pair {name}: {unlike[0]!r} is no language code. Expected two codes of two or three letters joined "
+                "by a hyphen, source first, such as en-sl or eng_Latn-slv_Latn."
+            )
+    else:
+        try:
+            pair = LanguagePair(language(source).code, language(target).code)
+        except ValueError as error:
+            raise ConfigError(f"--pair {name}: {error}") from None
+    if pair.source == pair.target:
+        raise ConfigError(f"--pair {name}: the two languages are the same.")
+    return pair
+
+
+def is_language_code(code: str) -> bool:
+    """Whether it looks like one: `sl`, `eng`, `deu_Latn`."""
+    return bool(_LANGUAGE_CODE.fullmatch(code))
+
+
+def record_id(pair: LanguagePair, corpus: str, line: int) -> str:
+    """Twenty hexadecimal digits that depend on nothing but where the sentence pair stands."""
+    return hashlib.blake2b(f"{pair}\0{corpus}\0{line}".encode(), digest_size=10).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePair:
+    """One sentence and its translation, as read.
+
+    >>> SentencePair("8f…", LanguagePair("en", "vi"), "news.en", 17, "Anna lives in Hanoi.", "Anna sống ở Hà Nội.")
+    """
+
+    id: str
+    pair: LanguagePair
+    corpus: str
+    line: int  # 1-based line of the file, or 1-based <tu> of a TMX
+    source_text: str
+    target_text: str
+
+
+class EntityMention(NamedTuple):
+    """A typed named-entity span of one text: `EntityMention(CharSpan(14, 19), "GPE")` is "Hanoi" above."""
+
+    span: CharSpan
+    label: str
+
+
+class Link(NamedTuple):
+    """One alignment link between word `source` and word `target`, both 0-based, with a score in 0..1."""
+
+    source: int
+    target: int
+    score: float = 1.0

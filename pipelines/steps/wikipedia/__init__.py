@@ -1,0 +1,1 @@
+"""Wikipedia dumps → pages, titles and the table of titles."""

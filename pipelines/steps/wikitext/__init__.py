@@ -1,0 +1,1 @@
+"""A page's wikitext → plain text with its links."""

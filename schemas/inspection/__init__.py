@@ -1,0 +1,1 @@
+"""`polyspan-inspect`: shows a dataset's examples, statistics and problems."""

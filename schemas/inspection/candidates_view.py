@@ -1,0 +1,65 @@
+"""A baseline's candidates for people: the spans of one question, and how often a true answer is among the best."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.candidates import CandidateSet
+from schemas.card import share
+from schemas.counts import RECALL_AT, CandidateCounts
+from schemas.inspection.tallies import Tallies, ledger_lines, quantiles, quantiles_line, tally
+from schemas.inspection.terminal import coloured, visible
+from schemas.shards import langs_of
+
+
+def render_example(example: CandidateSet, color: bool = False) -> str:
+    """A line a candidate: its place in the context, its probability, and which is the first true answer.
+
+    en  56be…
+      1  [0, 11)  0.500
+      2  [4, 11)  0.250  true answer
+    """
+    lines = [f"{example.lang}  {visible(example.id)}"]
+    for rank, (start, end, score) in enumerate(example.candidates, start=1):
+        true = f"  {coloured('true answer', 1, color)}" if rank == example.gold_rank else ""
+        lines.append(f"  {rank}  [{start}, {end})  {score:.3f}{true}")
+    if example.gold_rank is None:
+        lines.append("  no true answer among them")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def tally_rows(tallies: Tallies, batch: pa.RecordBatch) -> None:
+    langs, candidates = langs_of(batch), batch["candidates"]
+    tally(tallies, "candidates", langs, pc.list_value_length(candidates))
+    rows, spans = pc.list_parent_indices(candidates), pc.list_flatten(candidates)
+    lengths = pc.subtract(spans.field("end_char"), spans.field("start_char"))
+    tally(tallies, "candidate_chars", langs.take(rows), lengths)
+
+
+def language_statistics(lang: str, counts: CandidateCounts, of: dict[str, Counter[Any]]) -> dict[str, Any]:
+    return {
+        **counts.to_json(),
+        "candidates_per_question": quantiles(of["candidates"]),
+        "candidate_chars": quantiles(of["candidate_chars"]),
+    }
+
+
+def render_statistics(name: str, numbers: dict[str, Any]) -> list[str]:
+    lines = [
+        f"{name}: {numbers['schema']}, candidates for {numbers['rows']:,} questions, {numbers['shards']:,} shards, "
+        f"{numbers['bytes']:,} bytes"
+    ]
+    for lang, of in numbers["languages"].items():
+        recalls = (f"@{k} {share(of[f'hits_at_{k}'], of['examples'])}" for k in RECALL_AT)
+        lines += [
+            "",
+            *ledger_lines(lang, of, CandidateCounts.BALANCES),
+            f"  recall                   {' · '.join(recalls)}",
+            f"  candidates per question  {quantiles_line(of['candidates_per_question'])}",
+            f"  candidate characters     {quantiles_line(of['candidate_chars'])}",
+        ]
+    return lines

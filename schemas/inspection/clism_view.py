@@ -1,0 +1,122 @@
+"""CLISM examples for people: one with its answers marked, and what all are like in numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from schemas.card import by_count
+from schemas.clism import QUE_TOKEN, ClismExample
+from schemas.counts import PairCounts
+from schemas.inspection.tallies import (
+    Tallies,
+    counts_line,
+    deciles,
+    histogram_line,
+    ledger_lines,
+    quantiles,
+    quantiles_line,
+    tally,
+)
+from schemas.inspection.terminal import Mark, coloured, has_right_to_left, isolated, marked, visible
+from schemas.languages import LANGUAGES
+from schemas.shards import langs_of
+
+_SCORE_STEPS = 1_000  # scores are tallied to three decimals
+
+
+def render_example(example: ClismExample, color: bool = False) -> str:
+    """Four lines and more:
+
+    en-vi  news.en:17  8f…
+      source  [QUE 1] lives in [QUE 2].
+      target  ⟦1 Anna⟧ sống ở ⟦2 Hà Nội⟧.
+      1  PERSON  0.98  Anna → Anna
+      2  GPE     0.91  Hanoi → Hà Nội
+    """
+    source, target = example.source_text, example.target_text
+    isolate = has_right_to_left(source) or has_right_to_left(target)
+    questions = list(enumerate(example.questions, start=1))
+    ques = [
+        Mark(q.que_start_char, q.que_start_char + len(QUE_TOKEN), f"[QUE {number}]", number) for number, q in questions
+    ]
+    answers = [
+        Mark(start, end, f"⟦{number} {visible(target[start:end])}⟧", number)
+        for number, q in questions
+        for start, end in [(q.answer_start_char, q.answer_end_char)]
+    ]
+    width = max((len(q.entity_label) for _, q in questions), default=0)
+    lines = [
+        f"{example.source_lang}-{example.target_lang}  {visible(example.corpus)}:{example.line}  {example.id}",
+        f"  source  {isolated(marked(example.masked_source_text, ques, isolate, color), isolate)}",
+        f"  target  {isolated(marked(target, answers, isolate, color), isolate)}",
+    ]
+    for number, q in questions:
+        mention = isolated(visible(source[q.source_start_char : q.source_end_char]), isolate)
+        answer = isolated(visible(target[q.answer_start_char : q.answer_end_char]), isolate)
+        label = visible(q.entity_label).ljust(width)
+        lines.append(f"  {number}  {coloured(label, number, color)}  {q.alignment_score:.2f}  {mention} → {answer}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def tally_rows(tallies: Tallies, batch: pa.RecordBatch) -> None:
+    pairs, questions, texts = langs_of(batch), batch["questions"], batch["target_text"]
+    rows = pc.list_parent_indices(questions)  # of each question
+    question = {name: pc.list_flatten(questions).field(name) for name in questions.type.value_type.names}
+    start, end = question["answer_start_char"], question["answer_end_char"]
+    strings = texts.to_pylist()
+    words = [
+        len(strings[row][first:last].split())
+        for row, first, last in zip(rows.to_pylist(), start.to_pylist(), end.to_pylist(), strict=True)
+    ]
+    scores = pc.round(pc.multiply(question["alignment_score"], float(_SCORE_STEPS)))
+    tally(tallies, "corpora", pairs, batch["corpus"])
+    tally(tallies, "questions_per_example", pairs, pc.list_value_length(questions))
+    for name, values in {
+        "entity_labels": question["entity_label"],
+        "answer_chars": pc.subtract(end, start),
+        "answer_words": pa.array(words, pa.int32()),
+        "answer_deciles": deciles(start, end, pc.utf8_length(texts).take(rows)),
+        "alignment_scores": scores.cast(pa.int32(), safe=False),
+    }.items():
+        tally(tallies, name, pairs.take(rows), values)
+
+
+def pair_statistics(pair: str, counts: PairCounts, of: dict[str, Counter[Any]]) -> dict[str, Any]:
+    target = LANGUAGES.get(pair.partition("-")[2])
+    scores = quantiles(of["alignment_scores"])
+    return {
+        **counts.to_json(),
+        "kept": round(counts.examples / counts.pairs_read, 4) if counts.pairs_read else None,
+        "corpora": dict(by_count(of["corpora"])),
+        "entity_labels": dict(by_count(of["entity_labels"])),
+        "questions_per_example": {str(value): count for value, count in sorted(of["questions_per_example"].items())},
+        "answer_chars": quantiles(of["answer_chars"]),
+        # Between white space: where words are not spaced, that says nothing of an answer's length.
+        "answer_words": quantiles(of["answer_words"]) if target is None or target.spaced else None,
+        "answer_position_deciles": [of["answer_deciles"][decile] for decile in range(10)],
+        "alignment_score": scores and {name: round(value / _SCORE_STEPS, 6) for name, value in scores.items()},
+    }
+
+
+def render_statistics(name: str, numbers: dict[str, Any]) -> list[str]:
+    lines = [
+        f"{name}: {numbers['schema']}, {numbers['rows']:,} examples, {numbers['totals']['questions']:,} questions, "
+        f"{numbers['shards']:,} shards, {numbers['bytes']:,} bytes"
+    ]
+    for pair, of in numbers["pairs"].items():
+        lines += [
+            "",
+            *ledger_lines(pair, of, PairCounts.BALANCES),
+            f"  questions per example  {counts_line(of['questions_per_example'], of['examples'])}",
+            f"  entity labels          {counts_line(of['entity_labels'], of['questions'])}",
+            f"  answer characters      {quantiles_line(of['answer_chars'])}",
+            f"  answer words           {quantiles_line(of['answer_words']) if of['answer_words'] else 'not spaced'}",
+            f"  answer position        {histogram_line(of['answer_position_deciles'])}",
+            f"  alignment score        {quantiles_line(of['alignment_score'])}",
+            f"  corpora                {counts_line(of['corpora'], of['examples'])}",
+        ]
+    return lines

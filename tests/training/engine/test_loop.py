@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from schemas.shards import read_examples
+from tests.training.runs import DATA, finish, losses, small, start
+from training.data.batches import pack
+from training.engine import loop
+from training.engine.failures import check_divergence
+from training.engine.flops import EncoderSize, model_flops, peak_flops
+from training.engine.loop import learning_rate
+from training.models.tiny import tiny_model
+from training.pretrain import pretrain
+from training.recipes.pretraining import RECIPES, PretrainConfig
+from training.runtime.errors import TrainingError
+
+SCHEMAS = {"tiny_clism": "clism/1", "tiny_mpmr": "anchor_mrc/1"}
+
+
+@pytest.fixture(scope="module")
+def without_dropout(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """For each recipe a model whose steps do not depend on how they are cut up."""
+    folders = {}
+    for recipe, schema in SCHEMAS.items():
+        folders[recipe] = str(tmp_path_factory.mktemp(recipe))
+        start = tiny_model([str(DATA[recipe])], schema, seed=0)
+        start.language_model.config.hidden_dropout_prob = 0.0
+        start.language_model.save_pretrained(folders[recipe])
+        start.tokenizer.save_pretrained(folders[recipe])
+    return folders
+
+
+def config_for(recipe: str, model: str, output: Path, **fields: Any) -> PretrainConfig:
+    config = small(recipe, output, steps=3, model=model, batch_size=6, **fields)
+    objective = config.recipe.objective
+    if recipe == "tiny_mpmr":
+        objective = replace(objective, extractor_dropout=0.0)  # type: ignore[call-arg]
+    return replace(config, recipe=replace(config.recipe, objective=objective))
+
+
+def weights_of(output: str) -> dict[str, torch.Tensor]:
+    return {name: each for file in Path(output).glob("model/*.safetensors") for name, each in load_file(file).items()}
+
+
+@pytest.mark.parametrize("recipe", SCHEMAS)
+@pytest.mark.parametrize("tokens, ranks", [(150, 1), (0, 2), (100, 2)])
+def test_micro_batches_and_ranks_take_the_steps_of_one_batch(
+    recipe: str, tokens: int, ranks: int, without_dropout: dict[str, str], tmp_path: Path
+) -> None:
+    whole = config_for(recipe, without_dropout[recipe], tmp_path / "whole")
+    pretrain(whole)
+    parts = config_for(recipe, without_dropout[recipe], tmp_path / "parts", micro_batch_tokens=tokens)
+    assert finish(start(parts, ranks)) == [0] * ranks
+    for expected, found in zip(losses(whole.output), losses(parts.output), strict=True):
+        for name in expected:
+            if name.startswith("loss") or name in ("gradient_norm", "lr", "examples", "tokens"):
+                assert found[name] == pytest.approx(expected[name], rel=1e-4), name
+    expected_weights, found_weights = weights_of(whole.output), weights_of(parts.output)
+    assert expected_weights.keys() == found_weights.keys()
+    for name, tensor in expected_weights.items():
+        # Adam's first steps are a learning rate long whatever the gradient, so where it is rounding, signs may differ.
+        off = (found_weights[name] - tensor).abs() > 1e-5
+        assert off.float().mean() < 1e-3, name
+
+
+def test_small_parts_really_are_several(without_dropout: dict[str, str], tmp_path: Path, monkeypatch: Any) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(
+        loop, "step_counts", lambda each, real=loop.step_counts: (seen.append(len(each)), real(each))[1]
+    )
+    pretrain(config_for("tiny_clism", without_dropout["tiny_clism"], tmp_path, micro_batch_tokens=150))
+    assert min(seen) >= 2
+
+
+@pytest.mark.parametrize("options", [{"activation_checkpointing": True}, {"loader_workers": 1}])
+def test_how_it_runs_does_not_change_the_numbers(options: dict[str, Any], tmp_path: Path) -> None:
+    config = small("tiny_mpmr", tmp_path / "plain", steps=2)
+    pretrain(config)
+    pretrain(replace(config, output=str(tmp_path / "other"), **options))
+    assert losses(tmp_path / "other") == losses(tmp_path / "plain")
+
+
+def test_bf16_is_near_fp32_and_not_equal(tmp_path: Path) -> None:
+    for precision in ("bf16", "fp32"):
+        pretrain(small("tiny_clism", tmp_path / precision, steps=2, precision=precision))
+    bf16, fp32 = ([row["loss"] for row in losses(tmp_path / each)] for each in ("bf16", "fp32"))
+    assert bf16 != fp32 and bf16 == pytest.approx(fp32, rel=0.02)
+
+
+# --- the schedule -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "steps, warmup, expected",
+    [
+        (5, 2, [0.5, 1.0, 0.75, 0.5, 0.25]),
+        (3, 0, [1.0, 2 / 3, 1 / 3]),
+        (2, 2, [0.5, 1.0]),
+    ],
+)
+def test_rate_rises_linearly_and_falls_linearly(steps: int, warmup: int, expected: list[float]) -> None:
+    recipe = replace(RECIPES["clism"], steps=steps, warmup_steps=warmup, learning_rate=1.0)
+    assert [learning_rate(recipe, step) for step in range(steps)] == pytest.approx(expected)
+
+
+# --- what ends a run --------------------------------------------------------------------------------------------------
+
+
+def spoil(monkeypatch: pytest.MonkeyPatch, change: Callable[[torch.Tensor], torch.Tensor], from_step: int) -> None:
+    """Changes the loss of every step from `from_step` on."""
+    real, calls = loop.weighted, [0]
+
+    def weighted(losses: Any, weights: Any) -> Any:
+        calls[0] += 1
+        if calls[0] > from_step:
+            losses = {name: loss._replace(total=change(loss.total)) for name, loss in losses.items()}
+        return real(losses, weights)
+
+    monkeypatch.setattr(loop, "weighted", weighted)
+
+
+def test_a_gradient_that_is_no_number_stops_the_run_and_names_the_examples(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoil(monkeypatch, lambda total: total * math.nan, from_step=4)
+    config = small("tiny_mpmr", tmp_path)
+    with pytest.raises(TrainingError, match=r"Step 5: .*gradient norm nan.*lower --learning-rate") as stopped:
+        pretrain(config)
+    ids = str(stopped.value).partition("these examples: ")[2].split()
+    known = {example.id for example in read_examples(DATA["tiny_mpmr"])}
+    assert len(ids) == 4 and known.issuperset(ids)
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000003"]
+    assert len(losses(tmp_path)) == 4
+
+
+def refusing(loss: float, before: list[float], factor: float = 10.0) -> None:
+    row = {"loss": loss, "gradient_norm": 1.0}
+    recipe = replace(RECIPES["clism"], stop_loss_factor=factor)
+    nothing = type("Fetched", (), {"micro_batches": ()})
+    check_divergence(row, before, recipe, 7, nothing, [], Path("nowhere"))  # type: ignore[arg-type]
+
+
+def test_a_loss_ten_times_the_largest_of_the_last_hundred_is_an_explosion() -> None:
+    refusing(10.0, [1.0] * 100)
+    refusing(10.1, [1.0] * 99)
+    refusing(10.1, [1.0] * 99 + [1.2])
+    refusing(10.1, [1.0] * 100, factor=0.0)
+    with pytest.raises(TrainingError, match=r"Step 8: loss 10\.1.* after at most 1 in the 100 steps before"):
+        refusing(10.1, [1.0] * 100)
+
+
+def test_out_of_memory_says_what_to_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+
+    monkeypatch.setattr(loop, "average_gradients", full)
+    with pytest.raises(TrainingError, match=r"--micro-batch-tokens 100 or --activation-checkpointing.*2\.00 GiB"):
+        pretrain(small("tiny_clism", tmp_path, micro_batch_tokens=200))
+
+
+# --- speed ------------------------------------------------------------------------------------------------------------
+
+
+def test_model_flops_of_xlm_r_base_are_the_usual_estimate() -> None:
+    base = EncoderSize(layers=12, hidden=768, inner=3072, vocabulary=250_002)
+    packed = pack([range(256)] * 4)
+    per_token = model_flops(base, [packed]) / packed.tokens
+    weights = 12 * 12 * 768**2  # of the layers' matrices
+    assert per_token == pytest.approx(6 * weights + 12 * 12 * 768 * 256)
+    head = model_flops(base, [], predicted_tokens=10)
+    assert head == pytest.approx(60 * 768 * (768 + 250_002))
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [("NVIDIA H100 80GB HBM3", 989e12), ("NVIDIA H100 PCIe", 756e12), ("NVIDIA A100-SXM4-40GB", 312e12), ("M7", None)],
+)
+def test_peak_is_known_by_the_devices_name(name: str, expected: float | None) -> None:
+    assert peak_flops(name) == expected
+
+
+def test_figures_of_a_row_add_up(tmp_path: Path) -> None:
+    pretrain(small("tiny_clism", tmp_path, steps=2))
+    for row in map(json.loads, (tmp_path / "metrics.jsonl").read_text().splitlines()):
+        assert row["loss"] == pytest.approx(sum(row[f"loss/{name}"] for name in ("clism", "cacr", "mlm")))
+        assert row["tokens_per_s"] == pytest.approx(row["tokens"] / row["seconds"])
+        assert row["examples"] == 4 and row["padding"] == 0.0 and 0 <= row["loader_wait"] < 1
+        assert "mfu" not in row

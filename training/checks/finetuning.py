@@ -1,0 +1,81 @@
+"""What can be told of fine-tuning before torch is imported, which takes seconds: settings, and paths that are wrong."""
+
+from __future__ import annotations
+
+from schemas.errors import ConfigError
+from training.checks.settings import check_numbers, check_output
+from training.engine.command_digest import inputs_of
+from training.models.files import check_model
+from training.recipes.finetuning import (
+    METHOD_NAMES,
+    FinetuneConfig,
+    FinetuneRecipe,
+    MethodSettings,
+    Plain,
+    Que,
+    TwoStage,
+    Unified,
+)
+from training.tasks.records import check_recipe, check_sources, task_of
+
+# Kind of task → the methods that have a formulation for it: the keys of `methods.choice.FORMULATIONS`.
+METHODS_FOR: dict[str, tuple[type[MethodSettings], ...]] = {
+    "qa": (Plain, Que, Unified, TwoStage),
+    "tagging": (Plain, Que, Unified),
+    "pairs": (Plain, Unified),
+}
+
+
+def check(config: FinetuneConfig) -> None:
+    """Raises `ConfigError` for what cannot work, before anything is read."""
+    recipe = config.recipe
+    if not config.train:
+        raise ConfigError("no data: name the task's files with --train FILE …")
+    check_output(config.output, inputs_of(config))
+    kind = task_of(recipe.task).kind
+    check_method(recipe.method, kind)
+    check_recipe(recipe)
+    if task_of(config.dev_task or recipe.task).kind != kind:
+        raise ConfigError(f"--dev-task {config.dev_task} is another kind of task than {recipe.task}")
+    if config.baseline and not needs_baseline(recipe):
+        raise ConfigError(f"--baseline is for two-stage training: recipe {recipe.name} has no use for it")
+    if config.patience and not config.dev:
+        raise ConfigError("--patience needs --dev FILE …: without, there is nothing to be patient with")
+    check_numbers(recipe, {"batch_size": 1, "epochs": 0, "steps": 0, "examples": 0, "max_answer_tokens": 1})
+    check_numbers(config, {"checkpoint_every": 1, "keep_checkpoints": 1, "evaluate_every": 0, "patience": 0})
+    if not recipe.steps and not recipe.epochs:
+        raise ConfigError("neither --steps nor --epochs: there is nothing to do")
+    if recipe.max_tokens < recipe.max_query_tokens + 16:
+        raise ConfigError(
+            f"queries of {recipe.max_query_tokens} tokens leave no room for a context in {recipe.max_tokens}. "
+            "Lower --max-query-tokens or raise --max-tokens"
+        )
+    if not 0 <= recipe.warmup_share <= 1:
+        raise ConfigError(f"--warmup-share: expected 0 to 1, found {recipe.warmup_share}")
+
+
+def check_inputs(config: FinetuneConfig) -> None:
+    """Raises `ConfigError`, `InputError` or `DatasetError` if one of the files or models that the command names is not
+    there, before any of them is read."""
+    recipe = config.recipe
+    check_sources(config.train, recipe.task, config.train_langs)
+    if config.dev:
+        check_sources(config.dev, config.dev_task or recipe.task, config.dev_langs)
+    if config.baseline:
+        check_model(config.baseline, finetuned=True)
+    if recipe.model != "tiny":
+        check_model(recipe.model)
+
+
+def check_method(method: MethodSettings, kind: str) -> None:
+    """Raises `ConfigError` where the method has nothing for this kind of task."""
+    if type(method) not in METHODS_FOR[kind]:
+        able = [METHOD_NAMES[each] for each in METHODS_FOR[kind]]
+        raise ConfigError(
+            f"method {METHOD_NAMES[type(method)]} has nothing for {kind}. Methods for it: {', '.join(able)}. "
+            "Take a recipe of one of those"
+        )
+
+
+def needs_baseline(recipe: FinetuneRecipe) -> bool:
+    return isinstance(recipe.method, TwoStage) and recipe.method.hard != "none"

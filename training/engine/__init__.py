@@ -1,0 +1,1 @@
+"""A run: its loop, checkpoints, folder, log and failures."""

@@ -1,0 +1,217 @@
+"""Checkpoints: all or nothing, with checksums, safetensors and JSON only, the last few kept.
+
+checkpoints/
+  step-00001500/
+    model.safetensors       every parameter and buffer once, fp32
+    optimizer.safetensors   the moments of each parameter: "encoder.….weight/exp_avg"
+    state.json              the step, what the caller adds, and SHA-256: of the other two files and of these values
+A folder of that name is complete: it is written under another, flushed to the disk, then renamed. One that was damaged
+since is known by its checksums. What else decides the steps to come (order of examples, masks, dropout) is a function
+of seed and step, and so is not stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from schemas.errors import InputError
+from schemas.runtime.output_folder import delete_files
+from training.runtime.atomic_write import os_errors_of, publish, temporary
+from training.runtime.outputs import SAFETENSORS_TEMPORARY, digest_of
+
+FORMAT_VERSION = 2
+_NAME = "step-{:08}"
+_TENSORS = ("model.safetensors", "optimizer.safetensors")
+
+
+def save(folder: Path, step: int, model: nn.Module, optimizer: Optimizer, keep: int, **state: Any) -> Path:
+    """Writes `folder/step-…` after `step` steps, over one that is there, then deletes all but the last `keep` of those
+    up to this step. Later ones are of a run that has been taken up before them, because they are damaged: they go."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for left in folder.glob(".step-*.partial"):  # by a run that was killed while it wrote or deleted
+        _discard(left)
+    final = folder / _NAME.format(step)
+    beside = temporary(final)
+    beside.mkdir()
+    try:
+        _write(beside, step, model, optimizer, state)
+        publish(beside, final)
+    except OSError:
+        _discard(beside)
+        raise
+    _discard(beside)  # after an exchange, the one that was there
+    prune(folder, step, keep)
+    for later in (each for each in checkpoints(folder) if step_of(each) > step):
+        _delete(later)
+    return final
+
+
+def prune(folder: Path, step: int, keep: int) -> None:
+    """Deletes all but the last `keep` of the checkpoints up to this step."""
+    for old in [each for each in checkpoints(folder) if step_of(each) <= step][:-keep]:
+        _delete(old)
+
+
+def _delete(path: Path) -> None:
+    doomed = temporary(path)
+    path.rename(doomed)  # no moment at which half of it looks whole
+    _discard(doomed)
+
+
+def _write(folder: Path, step: int, model: nn.Module, optimizer: Optimizer, state: Mapping[str, Any]) -> None:
+    tensors = {name: tensor.contiguous() for name, tensor in _model_tensors(model).items()}
+    for name, found in zip(_TENSORS, (tensors, _optimizer_tensors(model, optimizer)), strict=True):
+        with os_errors_of(folder / name):
+            save_file(found, folder / name)
+    values = {"format_version": FORMAT_VERSION, "step": step, **state}
+    sha256 = {name: digest_of(folder / name) for name in _TENSORS} | {"state": _digest_of_state(values)}
+    text = json.dumps({**values, "sha256": sha256}, indent=2) + "\n"
+    (folder / "state.json").write_text(text, encoding="utf-8")
+
+
+def _discard(folder: Path) -> None:
+    """Deletes a checkpoint, but nothing that somebody else has put into its folder."""
+    unfinished = [path.name for path in folder.glob(".tmp*") if re.fullmatch(SAFETENSORS_TEMPORARY, path.name)]
+    delete_files(folder, (*_TENSORS, "state.json", *unfinished))
+    try:
+        folder.rmdir()
+    except OSError:
+        return
+
+
+def checkpoints(folder: Path) -> list[Path]:
+    """Those that were complete when they were written, oldest first."""
+    return sorted((path for path in folder.glob("step-*") if path.name[5:].isdigit()), key=step_of)
+
+
+def step_of(path: Path) -> int:
+    return int(path.name.removeprefix("step-"))
+
+
+def damage(path: Path) -> str | None:
+    """What is wrong with a checkpoint, compared with the checksums in its state.json; None if it is sound.
+
+    Raises `InputError` if another release has written it.
+    """
+    try:
+        state = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        version = state["format_version"]
+    except OSError as error:
+        return f"state.json cannot be read ({error.strerror})"
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return "state.json is not what was written"
+    if version != FORMAT_VERSION:
+        raise InputError(
+            f"{path} has format version {version!r}, but this release of polyspan reads version {FORMAT_VERSION}. "
+            "Go on with the release that wrote it, or begin anew with --overwrite"
+        )
+    sha256 = state.pop("sha256", None)
+    if not isinstance(sha256, dict) or sha256.get("state") != _digest_of_state(state) or state["step"] != step_of(path):
+        return "state.json is not what was written"
+    for name in _TENSORS:
+        try:
+            if digest_of(path / name) != sha256.get(name):
+                return f"{name} is not what was written: its checksum differs"
+        except OSError as error:
+            return f"{name} cannot be read ({error.strerror})"
+    return None
+
+
+def newest_sound(folder: Path, upto: int | None = None) -> tuple[Path | None, dict[Path, str]]:
+    """The last checkpoint (at most of step `upto`) that is as it was written, and what is wrong with those after it.
+
+    Raises `InputError` if there are checkpoints, but no sound one.
+    """
+    damaged: dict[Path, str] = {}
+    for path in reversed(checkpoints(folder)):
+        if upto is not None and step_of(path) > upto:
+            continue
+        if (found := damage(path)) is None:
+            return path, damaged
+        damaged[path] = found
+    if damaged:
+        told = "; ".join(f"{path.name}: {found}" for path, found in damaged.items())
+        raise InputError(
+            f"{folder} holds no sound checkpoint to go on from ({told}). Restore one from a copy, or begin anew with "
+            "--overwrite"
+        )
+    return None, {}
+
+
+def restore(path: Path, model: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
+    """Puts a checkpoint's tensors into model and optimizer; returns its state: `step`, and what `save` was given.
+
+    Raises `InputError` if it is damaged, or if its tensors are not this model's.
+    """
+    if found := damage(path):
+        raise InputError(f"{path}: the checkpoint is damaged: {found}. Restore it from a copy")
+    try:
+        state: dict[str, Any] = json.loads((path / "state.json").read_text(encoding="utf-8"))
+        tensors, moments = (load_file(path / name) for name in _TENSORS)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise InputError(f"{path}: the checkpoint cannot be read ({type(error).__name__}: {error})") from None
+    _copy(_model_tensors(model), tensors, path)
+    _put_moments(model, optimizer, moments, path)
+    return state
+
+
+def _digest_of_state(values: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def _model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """Every parameter and persistent buffer, a shared one once, under its first name."""
+    once: dict[int, tuple[str, Tensor]] = {}
+    for name, tensor in model.state_dict(keep_vars=True).items():
+        once.setdefault(id(tensor), (name, tensor))
+    return {name: tensor.detach() for name, tensor in once.values()}
+
+
+def _optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
+    return {
+        f"{name}/{key}": value.contiguous()
+        for name, parameter in model.named_parameters()
+        for key, value in optimizer.state.get(parameter, {}).items()
+    }
+
+
+def _copy(into: dict[str, Tensor], tensors: dict[str, Tensor], path: Path) -> None:
+    if into.keys() != tensors.keys() or any(into[name].shape != tensors[name].shape for name in into):
+        differ = [name for name in {**into, **tensors} if _shape(into, name) != _shape(tensors, name)]
+        name = differ[0]
+        raise InputError(
+            f"{path}: {len(differ)} tensors are not this model's, such as {name}: expected {_shape(into, name)}, "
+            f"found {_shape(tensors, name)}. Take another --output, or the model that the run was begun with"
+        )
+    with torch.no_grad():
+        for name, tensor in tensors.items():
+            into[name].copy_(tensor)
+
+
+def _put_moments(model: nn.Module, optimizer: Optimizer, moments: dict[str, Tensor], path: Path) -> None:
+    parameters = dict(model.named_parameters())
+    index = {
+        id(each): at for at, each in enumerate(each for group in optimizer.param_groups for each in group["params"])
+    }
+    values: dict[int, dict[str, Tensor]] = {}
+    for full_name, tensor in moments.items():
+        name, _, key = full_name.rpartition("/")
+        if name not in parameters:
+            raise InputError(f"{path}: {name} is no parameter of this model. Take another --output")
+        values.setdefault(index[id(parameters[name])], {})[key] = tensor
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": values})  # it knows which of them go to the device
+
+
+def _shape(tensors: dict[str, Tensor], name: str) -> str:
+    return str(tuple(tensors[name].shape)) if name in tensors else "none"

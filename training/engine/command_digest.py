@@ -1,0 +1,79 @@
+"""What a training command asks for, as one checksum: equal for two commands whose runs are equal.
+
+It is computed of options and files alone, before torch is imported, so that a finished command that is repeated ends at
+once. run.json keeps it beside the full description of the run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from schemas import manifest
+from training.recipes.finetuning import FinetuneConfig, plain_values
+from training.recipes.pretraining import PretrainConfig
+from training.runtime.outputs import digest_of
+
+_OF_MODELS = {".json", ".safetensors", ".model", ".txt"}
+
+
+def pretrain_command(config: PretrainConfig) -> str:
+    return _digest(
+        {
+            "command": "pretrain",
+            "recipe": asdict(config.recipe),
+            "data": _digests(config.data),
+            "weights": list(config.weights),
+            "model": _model(config.recipe.model),
+        }
+    )
+
+
+def finetune_command(config: FinetuneConfig) -> str:
+    return _digest(
+        {
+            "command": "finetune",
+            "recipe": plain_values(config.recipe),
+            "train": [_digests(config.train), list(config.train_langs)],
+            "dev": [_digests(config.dev), list(config.dev_langs), config.dev_task],
+            "selection": [config.evaluate_every, config.patience],
+            "model": _model(config.recipe.model),
+            "baseline": _model(config.baseline) if config.baseline else None,
+        }
+    )
+
+
+def inputs_of(config: FinetuneConfig) -> dict[str, Iterable[str | Path]]:
+    """What must not be in the output folder, by the option that names it."""
+    return {
+        "--train": config.train,
+        "--dev": config.dev,
+        "--model": [config.recipe.model],
+        "--baseline": [config.baseline],
+    }
+
+
+def _digests(paths: Iterable[str | Path]) -> list[list[str]]:
+    """Name and checksum of each file; of a dataset folder its manifest's, which names every shard's."""
+    found = []
+    for path in map(Path, paths):
+        file = path / manifest.FILE_NAME if path.is_dir() else path
+        found.append([path.name, digest_of(file) if file.is_file() else ""])
+    return found
+
+
+def _model(name: str) -> Any:
+    """A folder by its files, whatever its path; a name on the hub by itself."""
+    folder = Path(name)
+    if not folder.is_dir():
+        return name
+    files = sorted(path for path in folder.iterdir() if path.suffix in _OF_MODELS and path.is_file())
+    return [[path.name, digest_of(path)] for path in files]
+
+
+def _digest(values: Any) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

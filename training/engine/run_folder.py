@@ -1,0 +1,129 @@
+"""A run's folder: `run.json` says what the run is, so that its command, repeated, goes on with it, and no other does.
+
+run.json          recipe, data, model, versions, commit: written first
+checkpoints/      training/engine/checkpoint.py
+metrics.jsonl, tensorboard/   training/engine/metrics_log.py
+model/            training/models/folder.py: written last
+Any other file in the folder is not ours: no command deletes it, and every command refuses to write beside it
+(training/runtime/outputs.py). Fine-tuning also writes dev.jsonl (training/engine/best_checkpoint.py); best/, which
+becomes model/ at the end, and then last/ if the last weights are not the best;
+ baseline/ and candidates/ of two-stage training; results/ of evaluations.
+With --overwrite, a new run is made in `.NAME.new` beside the complete old one, which it replaces at its end.
+Processes on several machines need a file system that all of them see.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from schemas import manifest
+from schemas.errors import ConfigError
+from schemas.provenance import commit as commit
+from schemas.runtime import output_folder
+from schemas.runtime.shown_paths import shown_path
+from training.runtime import atomic_write, outputs
+
+FORMAT_VERSION = 1
+FILE_NAME = "run.json"
+# What decides a run's result; what else differs is told, and no hindrance.
+DECIDING = ("recipe", "data", "weights", "model", "baseline", "selection")
+
+
+def identity(run: Mapping[str, Any], processes: int) -> dict[str, Any]:
+    """What `run.json` holds: plain JSON values. `run` is what the command says of itself, with the keys of `DECIDING`
+    that apply."""
+    names = ("numpy", "pyarrow", "tokenizers", "torch", "transformers")
+    return {
+        "format_version": FORMAT_VERSION,
+        **run,
+        "processes": processes,
+        "versions": {name: version(name) for name in names},
+        "commit": commit(),
+    }
+
+
+def begin(folder: Path, now: Mapping[str, Any], replaceable: bool = False) -> list[str]:
+    """Begins the run that `now` describes, or goes on with it; returns what differs without deciding the result.
+
+    Raises `ConfigError` if another run stands in the folder, unless that one is `replaceable` or never took a step.
+    """
+    path, now = folder / FILE_NAME, json.loads(json.dumps(now))
+    kept = outputs.OF_TWO_STAGES if now.get("baseline") else ()
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    if before is not None:
+        before["recipe"] = _with_model_as_in(before.get("recipe") or {}, now["recipe"])
+    changed = _changed(folder, before, now, kept)
+    deciding = [f"{name}: {what}" for name, what in changed if name.partition(".")[0] in DECIDING]
+    if deciding and not replaceable and _has_own_progress(folder, kept):
+        raise _another(folder, deciding)
+    if deciding:
+        outputs.delete_run_but(folder, kept)
+    if deciding or before is None:
+        atomic_write.text(path, json.dumps(now, indent=2, ensure_ascii=False) + "\n")
+        return []
+    return [f"{name}: {what}" for name, what in changed if name != "command"]
+
+
+def refuse_another_recipe(folder: Path, recipe: Mapping[str, Any]) -> None:
+    """Raises `ConfigError` as `begin` does, for what is known before a run's first stage: all of the recipe but what
+    the data and the device decide, and the model, which is known by its weights."""
+    if not (outputs.is_run(folder) and outputs.has_progress(folder)):
+        return
+    before = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))["recipe"]
+    found = output_folder.differences(before, json.loads(json.dumps(recipe)), "recipe")
+    later = ("recipe.steps", "recipe.precision", "recipe.model")
+    if deciding := [f"{name}: {what}" for name, what in found if name not in later]:
+        raise _another(folder, deciding)
+
+
+def _another(folder: Path, deciding: Iterable[str]) -> ConfigError:
+    return ConfigError(
+        f"{folder} holds another run, which this command cannot go on with. "
+        + "; ".join(deciding)
+        + ". Repeat its own command, take another --output, or begin anew with --overwrite"
+    )
+
+
+def _changed(folder: Path, before: Any, now: Any, kept: Iterable[str]) -> list[tuple[str, str]]:
+    if before is not None:
+        return list(output_folder.differences(before, now))
+    if not kept and outputs.is_run(folder / "baseline"):
+        return [("recipe", "the first stage of a two-stage run stands there, and this run has one stage")]
+    return []
+
+
+def _has_own_progress(folder: Path, kept: Iterable[str]) -> bool:
+    """A baseline that this run goes on with does not count."""
+    baseline = folder / "baseline"
+    if "baseline" in kept or not outputs.is_run(baseline):
+        return outputs.has_progress(folder)
+    return outputs.has_progress(folder) or outputs.has_progress(baseline)
+
+
+def _with_model_as_in(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """The recipe of a run with its model's name as `now` has it, if both may be one model."""
+    is_one = "model" in before and "model" in now and _one_path(before["model"], now["model"])
+    return {**before, "model": now["model"]} if is_one else dict(before)
+
+
+def _one_path(before: str, now: str) -> bool:
+    """Whether both may be one model, whose weights are compared besides: named from another folder, or written by an
+    older release, which wrote whole paths, one ends like the other."""
+    parts = [Path(shown_path(each)).parts for each in (before, now)]
+    shared = min(map(len, parts))
+    return shared > 0 and parts[0][-shared:] == parts[1][-shared:]
+
+
+def shown_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe as files hold it: the path of its model says nothing of the machine."""
+    return {**recipe, "model": shown_path(recipe["model"])} if "model" in recipe else dict(recipe)
+
+
+def fingerprint_of_dataset(folder: str) -> str:
+    """SHA-256 of its manifest, which names the checksum of every shard."""
+    return hashlib.sha256((Path(folder) / manifest.FILE_NAME).read_bytes()).hexdigest()

@@ -1,0 +1,1 @@
+"""A fine-tuned model at work: records or JSON lines → predictions."""

@@ -1,0 +1,174 @@
+"""Stage one of two-stage training: a baseline's best answers to the records that are trained on (two-stage,
+Hard-Learning Algorithm), as a dataset of schema candidates/1.
+
+Its manifest names the baseline, by the fingerprint of its weights, and the records, and counts how many have a true
+answer among the first 1, 3, 5 and 10 (two-stage, table 2), and 20, the size of Z. Spans are code points, so any
+tokenizer's model can be trained on them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from schemas import manifest
+from schemas.candidates import Candidate, CandidateSet
+from schemas.counts import CandidateCounts
+from schemas.errors import ConfigError, InputError
+from schemas.manifest import Manifest
+from schemas.mrc import MrcExample
+from schemas.runtime.shown_paths import shown_path
+from schemas.shards import read_examples
+from schemas.spans import CharSpan
+from training.data.dataset_writer import write_dataset
+from training.engine.run_setup import chosen_device, fingerprint, precision, tell
+from training.inference.predictor import Predictor, load_predictor, predict
+from training.methods.questions import PlainQuestions
+from training.metrics.squad import normalize
+from training.recipes.finetuning import FinetuneConfig, TwoStage
+from training.runtime.distributed import barrier, process_group, rank
+from training.tasks.predictions import Span
+
+SCHEMA = "candidates/1"
+_DECIDING = ("baseline_sha256", "records_sha256", "size")  # of the manifest's configuration
+
+
+def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -> dict[MrcExample, list[CharSpan]]:
+    """Those of a run's records, from `candidates/` in its folder. The first rank makes them, unless they are there.
+
+    Raises `ConfigError` if the baseline is for no questions, or if what is there is of another baseline or of other
+    records.
+    """
+    assert isinstance(config.recipe.method, TwoStage)
+    folder, size = Path(config.output) / "candidates", config.recipe.method.candidates
+    if rank() == 0:
+        baseline = load_predictor(config.baseline, torch.device("cpu"))
+        made_of = about(_name_of(config), baseline, records, size)
+        if not (folder.exists() and _are_made_of(folder, made_of, config.overwrite)):
+            with process_group() as found:
+                device = chosen_device(config.device, found)
+            baseline.model.to(device)
+            tell(f"The baseline {config.baseline} answers {len(records):,} questions")
+            index = make_candidates(
+                folder,
+                records,
+                baseline._replace(device=device),
+                made_of,
+                precision(config.recipe, device),
+                overwrite=True,
+            )
+            shares = ", ".join(f"{share:.1f}% in {k}" for k, share in recall(index).items())
+            tell(f"True answers among the baseline's best: {shares}")
+    barrier()
+    return read_candidates(folder, records)
+
+
+def _name_of(config: FinetuneConfig) -> str:
+    """The baseline's path; within the run's own folder relative to that, which may yet change its name."""
+    output, baseline = Path(config.output), Path(config.baseline)
+    return baseline.relative_to(output).as_posix() if baseline.is_relative_to(output) else config.baseline
+
+
+def about(name: str, baseline: Predictor, records: Sequence[MrcExample], size: int) -> dict[str, Any]:
+    """What candidates are made of, as their manifest holds it. The baseline's weights are in the host's memory."""
+    if not isinstance(baseline.formulation, PlainQuestions):
+        raise ConfigError(
+            f"--baseline {name}: expected a model that answers questions with its start and end scores, found one of "
+            f"{type(baseline.formulation).__name__}. Fine-tune one with recipe plain_qa, or leave --baseline out"
+        )
+    digest = hashlib.sha256()
+    for record in records:
+        digest.update(json.dumps(record.to_row(), sort_keys=True).encode() + b"\n")
+    return {
+        "baseline": shown_path(name),
+        "baseline_sha256": fingerprint(baseline.model),
+        "records_sha256": digest.hexdigest(),
+        "size": size,
+        "reading": asdict(baseline.reading),
+    }
+
+
+def make_candidates(
+    folder: str | Path,
+    records: Sequence[MrcExample],
+    baseline: Predictor,
+    made_of: dict[str, Any],
+    precision: Literal["bf16", "fp32"] = "fp32",
+    overwrite: bool = False,
+) -> Manifest:
+    """Writes the baseline's best answers to the records, in their order. `made_of` is `about`'s.
+
+    The baseline knows nothing of the true answers, though they are what it was trained on.
+    """
+    assert isinstance(baseline.formulation, PlainQuestions)
+    # Twice as many, since spans of tokens are sometimes one in the text: before Chinese stands a "▁" of its own.
+    formulation = replace(baseline.formulation, best=2 * made_of["size"])
+    predictions = predict(baseline.model, formulation, records, baseline.device, precision)
+    counts: dict[str, CandidateCounts] = defaultdict(CandidateCounts)
+
+    def counted() -> Iterator[CandidateSet]:
+        for record, prediction in zip(records, predictions, strict=True):
+            found = candidate_set(record, prediction.spans[: made_of["size"]])
+            counts[found.lang] += found.counts
+            yield found
+
+    config = {**made_of, "precision": precision}
+    return write_dataset(
+        folder, SCHEMA, counted(), counts, config=config, versions={"torch": torch.__version__}, overwrite=overwrite
+    )
+
+
+def candidate_set(record: MrcExample, spans: Sequence[Span]) -> CandidateSet:
+    """A record's row; the spans come best first. One is true if SQuAD's exact match says so (two-stage, table 2)."""
+    golds = {normalize(text) for text in record.answer_texts}
+    true = [rank for rank, span in enumerate(spans, 1) if normalize(span.text) in golds]
+    candidates = tuple(Candidate(span.start_char, span.end_char, span.score) for span in spans)
+    return CandidateSet(record.id, record.lang, candidates, true[0] if true else None)
+
+
+def read_candidates(folder: str | Path, records: Sequence[MrcExample]) -> dict[MrcExample, list[CharSpan]]:
+    """Each record's candidates, best first. The keys are whole records: an id may stand in several languages.
+
+    Raises `DatasetError` if the folder is no sound dataset, `InputError` if its rows are not those of these records.
+    """
+    index = manifest.load(folder)
+    if index.schema != SCHEMA:
+        raise InputError(f"{folder}: expected a dataset of schema {SCHEMA}, found {index.schema}")
+    found: dict[MrcExample, list[CharSpan]] = {}
+    for row, (record, candidates) in enumerate(zip_longest(records, read_examples(folder))):
+        if not (record and candidates and (record.id, record.lang) == (candidates.id, candidates.lang)):
+            expected, there = (f"{each.id} ({each.lang})" if each else "no more" for each in (record, candidates))
+            raise InputError(
+                f"{folder}, row {row}: expected question {expected}, found {there}: the candidates were made of other "
+                "records. Repeat the command with --overwrite, or take another --output"
+            )
+        found[record] = [CharSpan(each.start_char, each.end_char) for each in candidates.candidates]
+    return found
+
+
+def recall(index: Manifest) -> dict[int, float]:
+    """k → how many questions have a true answer among their first k candidates, in percent (two-stage, table 2)."""
+    counts = index.totals
+    assert isinstance(counts, CandidateCounts)
+    return {k: 100 * hits / max(1, counts.examples) for k, hits in counts.hits.items()}
+
+
+def _are_made_of(folder: Path, made_of: dict[str, Any], replaceable: bool) -> bool:
+    """Raises `ConfigError` if the candidates there are of another run, unless they are `replaceable`."""
+    there = manifest.load(folder).config
+    changed = [name for name in _DECIDING if there.get(name) != made_of[name]]
+    if changed and not replaceable:
+        differences = ", ".join(f"{name} {there.get(name)}, not {made_of[name]}" for name in changed)
+        raise ConfigError(
+            f"{folder}: made for another run ({differences}). Give the same --baseline and --train to go on with that "
+            "run, begin anew with --overwrite, or take another --output"
+        )
+    return not changed

@@ -1,0 +1,57 @@
+"""Batches of features that are all in memory, as in fine-tuning, by the plan and loader of pre-training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from training.data.loader import Batches
+from training.data.plan import Plan
+from training.recipes.finetuning import FinetuneConfig
+from training.runtime.distributed import rank, world_size
+
+if TYPE_CHECKING:
+    from training.methods.formulation import Formulation
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """As the loader reads rows."""
+
+    of: Sequence[Any]
+
+    def __getitem__(self, row: int) -> Any:
+        return self.of[row]
+
+    def file_of(self, row: int) -> str:
+        return "the training files"
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """A batch maker for features that are made already."""
+
+    formulation: Formulation
+
+    def features(self, row: Any) -> Any:
+        return row
+
+    def batch(self, examples: Sequence[Any], keys: Sequence[tuple[int, int]]) -> Any:
+        return self.formulation.batch(examples)
+
+
+def batches_of(config: FinetuneConfig, formulation: Formulation, features: Sequence[Any], pin_memory: bool) -> Batches:
+    lengths = np.array([len(each.ids) for each in features], np.float32)
+    plan = Plan(np.zeros(len(features), np.int64), [1.0], lengths, config.recipe.batch_size, config.recipe.seed)
+    return Batches(
+        _Rows(features),
+        plan,
+        _Maker(formulation),
+        rank=rank(),
+        world_size=world_size(),
+        most_tokens=config.micro_batch_tokens or None,
+        pin_memory=pin_memory,
+    )

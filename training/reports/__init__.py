@@ -1,0 +1,1 @@
+"""Finished runs → tables, curves and an HTML page."""

@@ -1,0 +1,259 @@
+"""Pictures of training as matplotlib figures, and as SVG: the same numbers give the same text, byte for byte.
+
+Figures are made without pyplot, so that none of its state is touched and no display is needed.
+"""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5c00", "#56b4e9")  # told apart by the colour-blind too
+HATCHES = {"-": "", "--": "//", ":": "..", "-.": "xx"}  # dashes of a line → hatches of a bar
+DASHES: tuple[Any, ...] = tuple(HATCHES)  # one for each round of the colours
+POINTS = 400  # of a curve, at most
+SETTINGS: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#888888",
+    "axes.grid": True,
+    "axes.labelsize": 11,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 12,
+    "axes.titleweight": "bold",
+    "font.size": 10.5,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.8,
+    "legend.frameon": False,
+    "lines.linewidth": 1.8,
+    "svg.fonttype": "none",  # words stay words: small files, text that can be searched
+    "svg.hashsalt": "polyspan",  # else every picture has names of its own inside
+    "text.parse_math": False,  # a $ in a folder's name is no formula
+    "xtick.color": "#444444",
+    "ytick.color": "#444444",
+}
+
+Point = tuple[float, float]
+
+
+class Curve(NamedTuple):
+    points: Sequence[Point]  # step, value
+    mark: Point | None = None  # a point to look at
+
+
+class Bar(NamedTuple):
+    """A figure, and how far it may be off: an interval with or without the figure in its middle."""
+
+    value: float
+    interval: tuple[float, float] | None
+
+
+def learning_curves(groups: Mapping[str, Sequence[Curve]], ylabel: str = "training loss") -> Figure:
+    """Smoothed curves over steps; those of a group share its colour. Behind one or two of them, all their points."""
+    looks = _looks(groups)
+    with _style():
+        figure, (axes,) = _panels(1)
+        for name, (colour, dashes) in looks.items():
+            for curve in groups[name]:
+                if sum(map(len, groups.values())) < 3:
+                    axes.plot(*_xy(thinned(curve.points)), color=colour, alpha=0.25, linewidth=0.8)
+                axes.plot(*_xy(thinned(smoothed(curve.points))), color=colour, linestyle=dashes)
+        axes.set(xlabel="step", ylabel=ylabel)
+        axes.set_xlim(left=0)
+        axes.locator_params(axis="x", integer=True)  # no half steps
+        _legend(figure, looks)
+        return figure
+
+
+def dev_curves(groups: Mapping[str, Sequence[Curve]], ylabel: str = "dev score, %") -> Figure:
+    """Scores over steps, a ring around each curve's mark: the step whose weights were kept."""
+    looks = _looks(groups)
+    with _style():
+        figure, (axes,) = _panels(1)
+        for name, (colour, dashes) in looks.items():
+            for curve in groups[name]:
+                axes.plot(*_xy(curve.points), color=colour, linestyle=dashes, marker="o", markersize=3.5)
+                if curve.mark:
+                    axes.plot(*curve.mark, "o", markersize=11, fillstyle="none", color=colour, markeredgewidth=1.8)
+        axes.set(xlabel="step   (ring: the best, whose weights were kept)", ylabel=ylabel)
+        axes.set_xlim(left=0)
+        axes.locator_params(axis="x", integer=True)  # no half steps
+        axes.margins(y=0.12)
+        low, high = axes.get_ylim()
+        axes.set_ylim(max(0.0, low), max(low + 1.0, high))  # no scale of hundredths
+        _legend(figure, looks)
+        return figure
+
+
+def few_shot_curves(panels: Mapping[str, Mapping[str, Mapping[int, Sequence[float]]]]) -> Figure:
+    """Panel's title → model → number of training examples → scores of its draws, in percent.
+
+    Lines are means, bands a standard deviation to both sides, dots single draws; sizes are on a scale of log2.
+    """
+    looks = _looks({name: scores for panel in panels.values() for name, scores in panel.items()})
+    sizes = sorted({size for panel in panels.values() for scores in panel.values() for size in scores})
+    with _style():
+        figure, all_axes = _panels(len(panels))
+        for axes, (title, models) in zip(all_axes, panels.items(), strict=True):
+            for name, scores in models.items():
+                colour, dashes = looks[name]
+                of_sizes = {size: scores[size] for size in sorted(scores) if scores[size]}
+                spread = [mean_sd(values) for values in of_sizes.values()]
+                middle = [mean for mean, _ in spread]
+                low, high = ([mean + sign * (sd or 0) for mean, sd in spread] for sign in (-1, 1))
+                axes.fill_between(list(of_sizes), low, high, color=colour, alpha=0.16, linewidth=0)
+                axes.plot(list(of_sizes), middle, color=colour, linestyle=dashes, marker="o", markersize=5)
+                dots = [(size, value) for size, values in of_sizes.items() for value in values]
+                axes.plot(*_xy(dots), ".", color=colour, alpha=0.4, markersize=4)
+            axes.set_xscale("log", base=2)
+            axes.set_xticks(sizes, [f"{size:,}" for size in sizes])
+            axes.tick_params(axis="x", which="minor", bottom=False)
+            axes.set(title=title, xlabel="training examples", ylabel="%")
+            axes.set_ylim(bottom=0)
+        _legend(figure, looks)
+        return figure
+
+
+def language_bars(
+    groups: Mapping[str, Mapping[str, Bar]], title: str, ylabel: str = "%", order: Sequence[str] = ()
+) -> Figure:
+    """Name in the legend → language, or another row of a report → its bar; `title` says what the intervals are. Rows
+    stand in `order`, and then as they come."""
+    found = dict.fromkeys(row for bars in groups.values() for row in bars)
+    rows = [*(row for row in order if row in found), *(row for row in found if row not in order)]
+    looks = _looks(groups)
+    thick = 0.8 / len(looks)
+    with _style():
+        figure, (axes,) = _panels(1, width=min(16, max(6.0, 1.5 + len(rows) * (0.3 + 0.22 * len(looks)))))
+        for number, (name, (colour, dashes)) in enumerate(looks.items()):
+            bars = groups[name]
+            at = [rows.index(row) + (number - (len(looks) - 1) / 2) * thick for row in bars]
+            values = [bar.value for bar in bars.values()]
+            axes.bar(
+                at,
+                values,
+                thick * 0.92,
+                color=colour,
+                alpha=0.85,
+                hatch=HATCHES[dashes],
+                edgecolor="white",
+                linewidth=0,
+            )
+            for x, bar in zip(at, bars.values(), strict=True):
+                if bar.interval:
+                    axes.plot([x, x], bar.interval, color="#222222", linewidth=1.1, solid_capstyle="butt")
+        axes.set_xticks(range(len(rows)), rows)
+        axes.set_xlim(-0.6, len(rows) - 0.4)
+        axes.grid(visible=False, axis="x")
+        axes.tick_params(axis="x", length=0)
+        axes.set(title=title, ylabel=ylabel)
+        axes.set_ylim(0, max(1.0, axes.get_ylim()[1]))  # where all are 0, not a scale of hundredths
+        _legend(figure, looks, patches=True)
+        return figure
+
+
+def as_svg(figure: Figure) -> str:
+    """The picture as the text of an SVG file."""
+    target = io.StringIO()
+    with _style():
+        figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None})
+    return target.getvalue()
+
+
+# --- numbers ----------------------------------------------------------------------------------------------------------
+
+
+def mean_sd(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and standard deviation (over n − 1); None for a single value."""
+    mean = math.fsum(values) / len(values)
+    if len(values) < 2:
+        return mean, None
+    return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+def smoothed(points: Sequence[Point]) -> list[Point]:
+    """Running means: of n points, each over about n / 25 around it, half as many at the ends; no infinities."""
+    finite = [point for point in points if math.isfinite(point[1])]
+    side = len(finite) // 50
+    sums = [0.0, *itertools.accumulate(y for _, y in finite)]
+    found = []
+    for at, (x, _) in enumerate(finite):
+        first, end = max(0, at - side), min(len(finite), at + side + 1)
+        found.append((x, (sums[end] - sums[first]) / (end - first)))
+    return found
+
+
+def thinned(points: Sequence[Point]) -> list[Point]:
+    """At most `POINTS` of them, evenly taken, the first and the last among them."""
+    if len(points) <= POINTS:
+        return list(points)
+    return [points[at * (len(points) - 1) // (POINTS - 1)] for at in range(POINTS)]
+
+
+# --- what all pictures share ------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _style() -> Iterator[None]:
+    """Our settings and otherwise matplotlib's own, whatever the user's are; the user's again at the end."""
+    try:
+        from matplotlib import rc_context, rcdefaults, rcParams
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"pictures need {error.name}, which is not installed: pip install 'polyspan[training]'"
+        ) from None
+    with rc_context():
+        rcdefaults()
+        rcParams.update(SETTINGS)
+        yield
+
+
+def _panels(count: int, width: float = 7.2) -> tuple[Figure, list[Axes]]:
+    """Axes side by side; sizes are inches, of which SVG makes 72 units each."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width if count == 1 else 4.8 * count, 4.2), layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure, [figure.add_subplot(1, count, number) for number in range(1, count + 1)]
+
+
+def _looks(groups: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
+    """Colour and dashes of each group that has something to show. What has nothing keeps its place in the round, so
+    that a group looks the same in all pictures."""
+    rounds = [
+        (COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]) for place in range(len(groups))
+    ]
+    return {name: look for (name, shown), look in zip(groups.items(), rounds, strict=True) if shown}
+
+
+def _legend(figure: Figure, looks: Mapping[str, tuple[str, Any]], patches: bool = False) -> None:
+    """Below the panels, in as many columns as there is room for."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    handles = [
+        Patch(facecolor=colour, hatch=HATCHES[dashes], edgecolor="white", linewidth=0)
+        if patches
+        else Line2D([], [], color=colour, linestyle=dashes)
+        for colour, dashes in looks.values()
+    ]
+    letters = figure.get_figwidth() * 10  # about as many fit into the width
+    columns = max(1, min(len(looks), int(letters // (max(map(len, looks), default=1) + 8))))
+    shown = [name.lstrip("_") or name for name in looks]  # matplotlib hides what begins with an underscore
+    figure.legend(handles, shown, loc="outside lower center", ncols=columns)
+
+
+def _xy(points: Sequence[Point]) -> tuple[list[float], list[float]]:
+    return [x for x, _ in points], [y for _, y in points]

@@ -1,0 +1,1 @@
+"""What everything else rests on: errors, processes, atomic writing, output folders."""
