@@ -63,8 +63,9 @@ from transformers import (
 )
 
 from schemas import manifest
+from schemas.catalog import SCHEMAS
 from schemas.manifest import ShardEntry
-from schemas.shards import SCHEMAS, read_shards, write_shard
+from schemas.shards import read_shards, write_shard
 from training.data.batches import ClismBatch, pack
 from training.data.datasets import open_datasets
 from training.data.features import ClismFeatures, WaeFeatures
@@ -138,7 +139,7 @@ def prepare(job: Job, source: str, as_is: bool) -> None:
         rows = [lengthened(row, number) for number, row in enumerate(rows)]
     name = "data/part-00000-of-00001.arrow"
     (Path(job.data) / "data").mkdir(parents=True)
-    schema = SCHEMAS[index.schema]
+    schema = SCHEMAS[index.schema].arrow
     with (Path(job.data) / name).open("wb") as shard:
         info = write_shard(shard, pa.Table.from_pylist(rows, schema), schema)
     index = replace(index, shards=(ShardEntry(name, *info),), rejects=())

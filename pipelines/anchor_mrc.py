@@ -43,7 +43,7 @@ from pipelines.steps.common.tokenize import tokenizer_version
 from pipelines.steps.wikipedia.dump import DumpRange, SiteInfo, plan_ranges, read_siteinfo
 from pipelines.steps.wikipedia.wikiextractor import ExtractedFile
 from pipelines.steps.wikitext.site import Site, site_of, siteinfo_problem
-from schemas.counts import AnchorCounts
+from schemas.anchor_mrc import AnchorCounts
 from schemas.errors import ConfigError
 from schemas.languages import LANGUAGES
 from schemas.manifest import Manifest

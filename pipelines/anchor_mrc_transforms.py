@@ -39,8 +39,7 @@ from pipelines.steps.wikipedia.pages import pages_table
 from pipelines.steps.wikipedia.title_table import TitleRecord, TitleTable, build_titles
 from pipelines.steps.wikipedia.wikiextractor import BadLine, ExtractedFile, ExtractedPage, read_extracted
 from pipelines.steps.wikitext.site import Site
-from schemas.anchor_mrc import ARROW_SCHEMA
-from schemas.counts import AnchorCounts
+from schemas.anchor_mrc import ARROW_SCHEMA, AnchorCounts
 from schemas.manifest import InputFile
 
 PAGES, TITLES, LINKED, DEFINED, MENTIONS = "pages", "titles", "linked", "defined", "mentions"

@@ -27,10 +27,11 @@ except ModuleNotFoundError as error:
     end("polyspan-data", f"{error.name} is not installed: pip install 'polyspan[pipelines]'", WRONG_USE)
 
 from schemas.counts import Counts, in_words
+from schemas.did_you_mean import did_you_mean
 from schemas.errors import OutputError, RunnerError, os_error_in_words
 from schemas.manifest import DatasetError, Manifest
 from schemas.runtime import command_line
-from schemas.runtime.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, WRONG_USE, did_you_mean
+from schemas.runtime.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, WRONG_USE
 from schemas.runtime.interrupts import ended_by_signals
 
 USAGE = """usage: polyspan-data COMMAND [ARGUMENT ...] [-- RUNNER-ARGUMENT ...]

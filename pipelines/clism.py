@@ -35,7 +35,7 @@ from pipelines.steps.common.paths import path_of_each_pair
 from pipelines.steps.common.sentence_pairs import LanguagePair
 from pipelines.steps.common.tokenize import check_tokenizer, tokenizer_version
 from pipelines.steps.ner.taggers import check_tagger, tagger_version
-from schemas.counts import PairCounts
+from schemas.clism import PairCounts
 from schemas.errors import ConfigError
 from schemas.manifest import Manifest
 from schemas.provenance import commit, polyspan_version

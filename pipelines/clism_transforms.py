@@ -35,8 +35,7 @@ from pipelines.steps.common.ledger import Ledger
 from pipelines.steps.common.sentence_pairs import EntityMention, SentencePair
 from pipelines.steps.common.tokenize import token_texts, tokenizer_for
 from pipelines.steps.ner.taggers import TaggerConfig, load_tagger
-from schemas.clism import ARROW_SCHEMA
-from schemas.counts import PairCounts
+from schemas.clism import ARROW_SCHEMA, PairCounts
 from schemas.manifest import InputFile
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 

@@ -4,7 +4,8 @@ and one whose whole Wikipedia is small."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
+
+from schemas.did_you_mean import closest
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,5 +98,4 @@ def _meant(code: str) -> list[Language]:
     for candidate in (spelling, spelling.replace("_", "-").split("-")[0]):
         if candidate in spellings:
             return [spellings[candidate]]
-    close = get_close_matches(spelling, list(spellings), n=3)
-    return list(dict.fromkeys(spellings[match] for match in close))
+    return list(dict.fromkeys(spellings[match] for match in closest(spelling, spellings)))

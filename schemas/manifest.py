@@ -1,4 +1,4 @@
-"""The index of a dataset folder. It is written last: a folder without `manifest.json` is not a dataset."""
+"""The index of a dataset folder. It is written last, so a folder without `manifest.json` is not a dataset."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, ClassVar, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from schemas.counts import COUNTS, Counts
+from schemas.counts import Counts
 
 FORMAT_VERSION = 1
 FILE_NAME = "manifest.json"
@@ -18,15 +18,15 @@ _RESTORE = "Restore the file from a copy, or make the dataset again in a new fol
 
 
 class DatasetError(ValueError):
-    """A folder that is no dataset, or no longer the one that was written. It says which file, and what to do."""
+    """A folder is not a dataset, or was altered. The message names the file and what to do."""
 
 
 class NotFoundError(DatasetError):
-    """What was asked for is not there: a path that is no dataset, or a name that the dataset does not have."""
+    """A path is not a dataset, or a dataset does not have the requested name."""
 
 
 class ShardInfo(NamedTuple):
-    """What identifies a shard's content: rows, size in bytes, SHA-256 in hexadecimal digits."""
+    """A shard's content: the number of rows, the size in bytes, and the SHA-256 in hexadecimal digits."""
 
     rows: int
     bytes: int
@@ -47,7 +47,7 @@ class ShardEntry(NamedTuple):
 
 
 class InputFile(NamedTuple):
-    """One file that the job read. Size and checksum are None where nobody knows them (some remote file systems)."""
+    """One file that the job read. Size and checksum are None where a remote file system does not give them."""
 
     corpus: str
     path: str
@@ -57,18 +57,18 @@ class InputFile(NamedTuple):
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything that decides a dataset's bytes, and what they are.
+    """Everything that determines a dataset's bytes, and their sizes and checksums.
 
-    The same inputs, configuration and versions give the same manifest, byte for byte; only `created`, None unless
-    somebody asks for it, may differ.
+    The same inputs, configuration and versions give the same manifest, byte for byte, except for `created`, which is
+    None by default.
     """
 
     schema: str  # name and version: "clism/1"
-    shards: tuple[ShardEntry, ...]  # of data/, in the order in which they are read
-    rejects: tuple[ShardEntry, ...]  # of rejects/: a sample for reading, while `counts` are exact
-    counts: Mapping[str, Counts]  # "en-vi", or "sw" where there is one language → its ledgers
+    shards: tuple[ShardEntry, ...]  # of data/, in reading order
+    rejects: tuple[ShardEntry, ...]  # of rejects/: a sample; `counts` are exact
+    counts: Mapping[str, Counts]  # language pair or language, as "en-vi" or "sw" → its counts
     config: dict[str, Any]  # the resolved configuration: plain JSON values
-    versions: dict[str, str]  # of every library that decides the bytes
+    versions: dict[str, str]  # of every library that affects the bytes
     inputs: tuple[InputFile, ...]
     commit: str | None = None
     created: str | None = None
@@ -76,7 +76,7 @@ class Manifest:
 
     @classmethod
     def planned(cls, schema: str, config: dict[str, Any], versions: dict[str, str], commit: str | None) -> Manifest:
-        """Of a dataset that is yet to be made."""
+        """Returns the manifest of a dataset that is yet to be made."""
         return cls(schema, (), (), {}, config, versions, (), commit)
 
     @property
@@ -84,14 +84,14 @@ class Manifest:
         return sum(self.counts.values(), _counts_type(self.schema)())
 
     def problems(self) -> list[str]:
-        """What contradicts itself, in words; empty when nothing does."""
+        """Returns the contradictions in this manifest, in words."""
         found = [f"{name}: {problem}" for name, counts in sorted(self.counts.items()) for problem in counts.problems()]
         rows = sum(shard.rows for shard in self.shards)
         if rows != self.totals.examples:
             found.append(f"the shards hold {rows} rows, but the counts say {self.totals.examples} examples")
         for folder, shards in (("data", self.shards), ("rejects", self.rejects)):
             files = [shard.file for shard in shards]
-            found += [f"{file!r} is not a file of {folder}/" for file in files if not _stands_in(folder, file)]
+            found += [f"{file!r} is not a file of {folder}/" for file in files if not _is_in(folder, file)]
             found += [f"{file} is listed twice" for file in sorted(set(files)) if files.count(file) > 1]
         return found
 
@@ -113,7 +113,7 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str) -> Manifest:
-        """Raises `DatasetError` naming what is missing, of the wrong type, or of an unknown version."""
+        """Returns the manifest in a JSON text. Raises `DatasetError` for missing, mistyped or unknown fields."""
         try:
             values = json.loads(text)
         except ValueError as error:
@@ -134,7 +134,7 @@ class Manifest:
 
 
 def load(folder: str | Path) -> Manifest:
-    """The manifest of a local dataset folder. Raises `DatasetError` if there is none, or if it cannot be read."""
+    """Returns the manifest of a local dataset folder. Raises `DatasetError` if there is none, or it cannot be read."""
     path = Path(folder) / FILE_NAME
     try:
         text = path.read_text(encoding="utf-8")
@@ -154,25 +154,27 @@ def load(folder: str | Path) -> Manifest:
 
 
 def _counts_type(schema: object) -> type[Counts]:
-    if not isinstance(schema, str) or schema not in COUNTS:
-        known = ", ".join(sorted(COUNTS))
+    from schemas.catalog import SCHEMAS  # imports pyarrow, which `--help` does without
+
+    if not isinstance(schema, str) or schema not in SCHEMAS:
+        known = ", ".join(sorted(SCHEMAS))
         raise DatasetError(f"{FILE_NAME}: schema {schema} is not one that this release of polyspan reads ({known})")
-    return COUNTS[schema]
+    return SCHEMAS[schema].counts
 
 
 def _decoded(hint: Any, value: Any, where: str) -> Any:
-    """JSON's plain `value` as the type that `hint` names; `where` it stands goes into the error."""
+    """Returns JSON's plain `value` as the type `hint`; `where` names it in error messages."""
     outer, inner = get_origin(hint), get_args(hint)
     if hint is Any:
         return value
-    if outer in (UnionType, Union):  # of something and None
+    if outer in (UnionType, Union):  # of a type and None
         return None if value is None else _decoded(inner[0], value, where)
     if outer is tuple and isinstance(value, list):
-        return tuple(_decoded(inner[0], each, f"{where}[{at}]") for at, each in enumerate(value))
+        return tuple(_decoded(inner[0], item, f"{where}[{index}]") for index, item in enumerate(value))
     if outer is dict and isinstance(value, dict):
-        return {name: _decoded(inner[1], each, f"{where}[{name!r}]") for name, each in value.items()}
-    if hint in (Manifest, ShardEntry, InputFile, *COUNTS.values()) and isinstance(value, dict):
-        hints = {name: each for name, each in get_type_hints(hint).items() if get_origin(each) is not ClassVar}
+        return {name: _decoded(inner[1], item, f"{where}[{name!r}]") for name, item in value.items()}
+    if outer is None and issubclass(hint, (Manifest, ShardEntry, InputFile, Counts)) and isinstance(value, dict):
+        hints = {name: type_ for name, type_ in get_type_hints(hint).items() if get_origin(type_) is not ClassVar}
         added = getattr(hint, "ADDED", ())
         if missing := [name for name in hints if name not in value and name not in added]:
             raise DatasetError(f"{FILE_NAME}: {where or 'it'} lacks {', '.join(missing)}. {_RESTORE}")
@@ -181,13 +183,13 @@ def _decoded(hint: Any, value: Any, where: str) -> Any:
         if hint is Manifest:
             hints["counts"] = dict[str, _counts_type(value["schema"])]  # type: ignore[misc]
         return hint(
-            **{name: _decoded(hints[name], each, f"{where}.{name}".lstrip(".")) for name, each in value.items()}
+            **{name: _decoded(hints[name], item, f"{where}.{name}".lstrip(".")) for name, item in value.items()}
         )
-    if type(value) is hint:  # not isinstance: True is no count
+    if type(value) is hint:  # isinstance would take True for a count
         return value
     raise DatasetError(f"{FILE_NAME}: {where}: expected {getattr(hint, '__name__', hint)}, found {value!r}. {_RESTORE}")
 
 
-def _stands_in(folder: str, file: str) -> bool:
+def _is_in(folder: str, file: str) -> bool:
     parent, _, name = file.partition("/")
     return parent == folder and bool(name) and not {"/", "\\"} & set(name) and name not in (".", "..")

@@ -1,9 +1,10 @@
-"""Refused records: every input ends as an example or as one of these.
+"""Refused records: every input becomes an example or a reject.
 
-What is counted apart has a *unit*, and `schemas.counts` says what each adds up to. In clism, a "pair" is an input
-record and a "mention" a candidate inside a record that was not refused itself. In anchor_mrc, a "page" is an input
-record, a "link" stands in an article, a "mention" is a link that leads to a definition article, and a "context" was
-drawn to answer no query. In mrc, tagging, pair and candidates, a "record" is one of a benchmark's.
+A reject's *unit* says what was refused. In clism, a "pair" is an input record and a "mention" is a candidate in a pair
+that was not refused itself. In anchor_mrc, a "page" is an input record, a "link" is in an article, a "mention" is a
+link that leads to a definition article, and a "context" was drawn for an unanswerable example. In mrc, tagging and
+pair, a "record" is a benchmark's record and a "label" is one of its labels. `Counts.REJECT_REASONS` explains all
+reasons of a schema.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ class Reject:
     >>> Reject("no_link", "mention", "8f…", "en-vi", "news.en", 17, "Hanoi ⟵ Anna lives in Hanoi. ||| Anna sống ở đây.")
     """
 
-    reason: str  # snake_case, from a closed list that the job documents
-    unit: str  # of a `Balance` of the schema's counts
+    reason: str  # a key of the schema's `Counts.REJECT_REASONS[unit]`
+    unit: str  # a unit of the schema's `Counts.BALANCES`
     record_id: str
-    pair: str  # of languages; where an example has one language, that
+    pair: str  # the language pair, or the language where examples have one
     corpus: str
-    line: int  # in anchor_mrc the page's id, in mrc, tagging and pair the record's place in its file, from 1
+    line: int  # counted from 1; in anchor_mrc the page's id; in mrc, tagging and pair the record's number in its file
     excerpt: str
 
     ARROW_SCHEMA = pa.schema(

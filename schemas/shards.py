@@ -1,4 +1,4 @@
-"""Shards: Arrow IPC files whose bytes depend on their rows alone, read back through memory maps."""
+"""Shards: Arrow IPC files whose bytes depend only on their rows. They are read through memory maps."""
 
 from __future__ import annotations
 
@@ -11,43 +11,19 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas import anchor_mrc, candidates, clism, manifest, mrc
-from schemas.anchor_mrc import AnchorMrcExample
-from schemas.candidates import CandidateSet
-from schemas.clism import ClismExample
+from schemas import manifest
+from schemas.catalog import REJECTS, SCHEMAS, arrow_schema
 from schemas.manifest import DatasetError, Manifest, ShardEntry, ShardInfo
-from schemas.mrc import MrcExample, PairExample, TaggingExample
-from schemas.rejects import Reject
+from schemas.spec import schema_name as name_of
 
 ROWS_PER_BATCH = 4_096
-SCHEMA_KEY = b"polyspan.schema"
-SCHEMAS = {
-    "anchor_mrc/1": anchor_mrc.ARROW_SCHEMA,
-    "candidates/1": candidates.ARROW_SCHEMA,
-    "clism/1": clism.ARROW_SCHEMA,
-    "mrc/1": mrc.ARROW_SCHEMA_1,
-    "mrc/2": mrc.ARROW_SCHEMA,
-    "pair/1": mrc.PAIR_SCHEMA,
-    "rejects/1": Reject.ARROW_SCHEMA,
-    "tagging/1": mrc.TAGGING_SCHEMA,
-}
-Example = AnchorMrcExample | CandidateSet | ClismExample | MrcExample | PairExample | TaggingExample
-EXAMPLES: dict[str, type[Example]] = {
-    "anchor_mrc/1": AnchorMrcExample,
-    "candidates/1": CandidateSet,
-    "clism/1": ClismExample,
-    "mrc/1": MrcExample,
-    "mrc/2": MrcExample,
-    "pair/1": PairExample,
-    "tagging/1": TaggingExample,
-}
 
 _HASH_BLOCK = 1 << 20  # bytes
 _AGAIN = "Restore it from a copy, or make the dataset again in a new folder"
 
 
 def shard_name(index: int, count: int) -> str:
-    """`part-00003-of-00016.arrow`: names sort in the order of their indices."""
+    """Returns a name such as `part-00003-of-00016.arrow`. Names sort in the order of their indices."""
     if not 0 <= index < count:
         raise ValueError(f"expected a shard index in 0..{count - 1}, found {index}")
     return f"part-{index:05}-of-{count:05}.arrow"
@@ -56,11 +32,11 @@ def shard_name(index: int, count: int) -> str:
 def write_shard(
     stream: BinaryIO, rows: pa.Table | pa.RecordBatch | Iterable[pa.RecordBatch], schema: pa.Schema
 ) -> ShardInfo:
-    """Writes one Arrow IPC file to a stream that need not seek (it stays open), and hashes it on the way.
+    """Writes one Arrow IPC file to a stream, which need not seek and stays open, and hashes it.
 
-    The same rows give the same bytes, however they were batched: batches of `ROWS_PER_BATCH`, no compression (so that
-    readers can map the file), and the metadata of `schema`. Holds one batch in memory if `rows` is an iterator.
-    Raises `ValueError` if the rows are of another schema, or hold a null where it allows none.
+    The same rows give the same bytes, however they are batched. The file has batches of `ROWS_PER_BATCH` rows, no
+    compression (so that readers can map it) and the metadata of `schema`. If `rows` is an iterator, one batch is held
+    in memory. Raises `ValueError` if the rows have another schema, or a null in a field that allows none.
     """
     if isinstance(rows, pa.Table):
         rows = rows.to_batches()
@@ -68,7 +44,7 @@ def write_shard(
         rows = [rows]
     sink = _HashingSink(stream)
     written = 0
-    # Written out rather than left to pyarrow's defaults, which decide the bytes.
+    # The defaults of another pyarrow may give other bytes.
     options = pa.ipc.IpcWriteOptions(metadata_version=pa.ipc.MetadataVersion.V5, compression=None)
     with pa.ipc.new_file(pa.PythonFile(sink, mode="w"), schema, options=options) as writer:
         for batch in _batches_of(ROWS_PER_BATCH, rows, schema):
@@ -80,10 +56,10 @@ def write_shard(
 def read_shards(
     folder: str | Path, columns: Sequence[str] | None = None, verify: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The examples of a local dataset folder, memory-mapped: only what is looked at is read from the disk.
+    """Returns the examples of a local dataset folder, memory-mapped.
 
-    Missing, stray and truncated shards, and those of another schema, raise `DatasetError` before the first batch;
-    `verify` also compares every byte with the manifest's checksums.
+    Raises `DatasetError` before the first batch if a shard is missing, truncated, of another schema or not in the
+    manifest; with `verify` also if its checksum is wrong.
     """
     index = manifest.load(folder)
     return _read(Path(folder), index, index.shards, index.schema, columns, verify)
@@ -92,20 +68,20 @@ def read_shards(
 def read_rejects(
     folder: str | Path, columns: Sequence[str] | None = None, verify: bool = False
 ) -> Iterator[pa.RecordBatch]:
-    """The sample of rejects that the folder keeps, as `read_shards` reads examples."""
+    """Returns the sample of rejects of a local dataset folder, as `read_shards` returns examples."""
     index = manifest.load(folder)
-    return _read(Path(folder), index, index.rejects, "rejects/1", columns, verify)
+    return _read(Path(folder), index, index.rejects, REJECTS, columns, verify)
 
 
 def read_examples(folder: str | Path, verify: bool = False) -> Iterator[Any]:
-    """The examples of a local dataset folder, each of its schema's class, which `EXAMPLES` names."""
-    from_row = EXAMPLES[manifest.load(folder).schema].from_row
+    """Yields the examples of a local dataset folder as instances of its schema's example class."""
+    from_row = SCHEMAS[manifest.load(folder).schema].example.from_row
     for batch in read_shards(folder, verify=verify):
         yield from map(from_row, batch.to_pylist())
 
 
 def langs_of(batch: pa.RecordBatch) -> pa.Array:
-    """The language or language pair of each row of examples or rejects, as the manifest's counts name it."""
+    """Returns the language or language pair of each row of examples or rejects, as in the manifest's counts."""
     for column in ("lang", "pair"):
         if column in batch.schema.names:
             return batch[column]
@@ -113,7 +89,8 @@ def langs_of(batch: pa.RecordBatch) -> pa.Array:
 
 
 def stray_files(folder: str | Path, index: Manifest) -> list[str]:
-    """Files in `data/` and `rejects/` that the manifest does not list: other readers would take them for shards."""
+    """Returns the files in `data/` and `rejects/` that the manifest does not list; other readers take them for
+    shards."""
     folder = Path(folder)
     listed = {shard.file for shard in (*index.shards, *index.rejects)}
     present = [path for part in ("data", "rejects") for path in (folder / part).rglob("*") if path.is_file()]
@@ -124,7 +101,7 @@ def stray_files(folder: str | Path, index: Manifest) -> list[str]:
 def check_shard(path: str | Path, expected: ShardInfo, schema_name: str, checksum: bool = True) -> None:
     """Raises `DatasetError` unless the file is the shard that the manifest describes, byte for byte.
 
-    Without `checksum` its content is not read: truncated files are still found, altered ones are not.
+    Without `checksum`, truncated files are found and other altered ones are not.
     """
     path = Path(path)
     try:
@@ -142,18 +119,17 @@ def check_shard(path: str | Path, expected: ShardInfo, schema_name: str, checksu
 
 
 def open_shard(path: str | Path, schema_name: str) -> Iterator[pa.RecordBatch]:
-    """The batches of one shard, memory-mapped. Raises `DatasetError` if it is no Arrow file of that schema."""
-    if schema_name not in SCHEMAS:
-        known = ", ".join(sorted(SCHEMAS))
+    """Returns the batches of one shard, memory-mapped. Raises `DatasetError` if it is no Arrow file of that schema."""
+    if schema_name not in (*SCHEMAS, REJECTS):
+        known = ", ".join(sorted((*SCHEMAS, REJECTS)))
         raise DatasetError(f"{path}: schema {schema_name} is not one that this release of polyspan reads ({known})")
     try:
         reader = pa.ipc.open_file(pa.memory_map(str(path)))
     except (pa.ArrowInvalid, OSError) as error:
         raise DatasetError(f"{path}: not an Arrow IPC file ({error}). {_AGAIN}") from None
-    found = (reader.schema.metadata or {}).get(SCHEMA_KEY, b"none").decode(errors="replace")
-    if found != schema_name:
+    if (found := name_of(reader.schema)) != schema_name:
         raise DatasetError(f"{path}: expected schema {schema_name}, found {found}. {_AGAIN}")
-    if not reader.schema.equals(SCHEMAS[schema_name]):
+    if not reader.schema.equals(arrow_schema(schema_name)):
         raise DatasetError(f"{path}: says that it has schema {schema_name}, but its fields differ. {_AGAIN}")
     return (reader.get_batch(index) for index in range(reader.num_record_batches))
 
@@ -175,7 +151,7 @@ def _read(
 
 
 def _batches_of(rows: int, batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of exactly `rows`, but for the last."""
+    """Yields the same rows in batches of exactly `rows`, except for the last."""
     waiting: list[pa.RecordBatch] = []
     room = rows
     for batch in batches:
@@ -196,12 +172,12 @@ def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Rec
     table = pa.Table.from_batches(batches, batches[0].schema if batches else schema)
     for batch in table.replace_schema_metadata(schema.metadata).combine_chunks().to_batches():
         if batch.num_rows:
-            # Copied, because the writer pads the buffers of a slice with whatever rows follow it.
+            # Copied, because the writer pads the buffers of a slice with the rows that follow it.
             yield batch.take(pa.array(range(batch.num_rows), pa.int32()))
 
 
 def check_nulls(batch: pa.RecordBatch, schema: pa.Schema) -> None:
-    """Raises `ValueError` if a field that `schema` declares without nulls holds one: Arrow itself does not mind."""
+    """Raises `ValueError` if a field that `schema` declares without nulls holds one. Arrow itself does not check."""
     for field, column in zip(schema, batch.columns, strict=True):
         _check_nulls(field, column)
 
@@ -225,7 +201,7 @@ def _sha256(path: Path) -> str:
 
 
 class _HashingSink(io.RawIOBase):
-    """Passes bytes on, counting and hashing them. Arrow asks it, not the stream, where it stands."""
+    """Passes bytes on to a stream, counts and hashes them. Arrow asks it, not the stream, for the position."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream

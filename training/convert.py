@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from schemas import manifest, mrc
-from schemas.card import by_count
-from schemas.counts import RecordCounts
+from schemas.counts import by_count
 from schemas.errors import ConfigError, InputError
 from schemas.manifest import InputFile, Manifest
-from schemas.mrc import MrcExample, TaggingExample
+from schemas.mrc import MrcExample, RecordCounts, TaggingExample
 from schemas.provenance import commit, polyspan_version
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 from schemas.runtime.output_folder import check_output, locked, needs_tidying, recover, tidy

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import shlex
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import tyro
 
+from schemas.did_you_mean import closest
 from schemas.errors import ConfigError
 from schemas.runtime.output_folder import check_output, delete_temporary_files, locked
 from schemas.runtime.shown_paths import shown_text
@@ -103,7 +103,7 @@ def grouped(runs: Sequence[Run], by: Sequence[str]) -> list[Group]:
     names = list(dict.fromkeys(name for run in runs for name in run.settings))
     for name in by:
         if name not in names:
-            close = difflib.get_close_matches(name, names, n=1)
+            close = closest(name, names, 1)
             hint = f"Did you mean {close[0]!r}?" if close else f"Settings: {', '.join(names)}"
             raise ConfigError(f"--by {name}: the runs have no such setting. {hint}")
     found: dict[str, list[Run]] = {}

@@ -10,9 +10,8 @@ from typing import Literal
 
 import numpy as np
 
-from schemas.counts import RecordCounts
 from schemas.errors import ConfigError, InputError
-from schemas.mrc import MrcExample
+from schemas.mrc import MrcExample, RecordCounts
 from training.metrics import aggregates, bootstrap, counting, mlqa, squad
 from training.metrics.counting import Counted
 from training.metrics.reports import FORMATS, Figure, Report, Row

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import difflib
 import logging
 import re
 import shlex
@@ -18,6 +17,7 @@ from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions,
 
 from pipelines.runtime.logs import progress, worker_output_kept
 from pipelines.runtime.work_folder import WorkFolder
+from schemas.did_you_mean import did_you_mean
 from schemas.errors import ConfigError, InputError, OutputError, RunnerError
 from schemas.provenance import commit as commit
 from schemas.provenance import polyspan_version as polyspan_version
@@ -135,8 +135,7 @@ def runner_options(arguments: Sequence[str], workers: int) -> PipelineOptions:
     _, unknown = known.parse_known_args(list(arguments))
     if unknown:
         options = [option for action in known._actions for option in action.option_strings]
-        close = difflib.get_close_matches(unknown[0].split("=")[0], options, n=1)
-        hint = f" Did you mean {close[0]}?" if close else ""
+        hint = did_you_mean(unknown[0].split("=")[0], options)
         raise ConfigError(f"No runner option of Beam takes {unknown[0]!r} (after `--`).{hint}")
     if workers < 0:
         raise ConfigError(f"--workers {workers}: expected 1 or more, or 0 for as many as there are cores.")
@@ -164,8 +163,7 @@ def _check_runner(arguments: Sequence[str]) -> None:
     runner = options.view_as(StandardOptions).runner
     known = StandardOptions.KNOWN_RUNNER_NAMES
     if runner and "." not in runner and runner.lower().removesuffix("runner") not in _short_names(known):
-        close = difflib.get_close_matches(runner, known, n=1)
-        hint = f" Did you mean {close[0]}?" if close else f" Beam has: {', '.join(known)}."
+        hint = did_you_mean(runner, known) or f" Beam has: {', '.join(known)}."
         raise ConfigError(f"--runner={runner}: there is no such runner.{hint}")
 
 

@@ -1,4 +1,4 @@
-"""Anchor-MRC examples for people: one with its masks and answers marked, and what all are like in numbers."""
+"""Shows anchor-MRC examples with their masks and answers marked, and their statistics."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.anchor_mrc import AnchorMrcExample, ArticleRef
-from schemas.card import by_count
-from schemas.counts import AnchorCounts
+from schemas.anchor_mrc import AnchorCounts, AnchorMrcExample, ArticleRef
+from schemas.counts import by_count
 from schemas.inspection.tallies import (
     Tallies,
     counts_line,
@@ -23,14 +22,19 @@ from schemas.inspection.tallies import (
     tally,
 )
 from schemas.inspection.terminal import Mark, has_right_to_left, isolated, marked, visible
+from schemas.inspection.view import View
 from schemas.shards import langs_of
 
 _KINDS = ("answerable", "unanswerable")
-_MEASURES = ("context_chars", "words_before_drawn", "words_before_anchor")  # told for each kind: they must be alike
+_MEASURES = (
+    "context_chars",
+    "words_before_drawn",
+    "words_before_anchor",
+)  # both kinds must be alike
 
 
 def render_example(example: AnchorMrcExample, color: bool = False) -> str:
-    """Five lines:
+    """Returns five lines, such as:
 
     en  Hanoi  8f…
       query    ⟦?⟧ is the capital of Vietnam.
@@ -44,8 +48,8 @@ def render_example(example: AnchorMrcExample, color: bool = False) -> str:
     answers = [Mark(start, end, f"⟦{visible(context[start:end])}⟧", 1) for start, end in example.answers]
     kind = f"{len(answers)}; words before the anchor" if example.answerable else "unanswerable; words before the cut"
 
-    def article(of: ArticleRef) -> str:
-        return f"{isolated(visible(of.title), isolate)} (page {of.page_id}, revision {of.revision_id})"
+    def article(ref: ArticleRef) -> str:
+        return f"{isolated(visible(ref.title), isolate)} (page {ref.page_id}, revision {ref.revision_id})"
 
     lines = [
         f"{example.lang}  {isolated(visible(example.entity), isolate)}  {example.id}",
@@ -77,24 +81,24 @@ def tally_rows(tallies: Tallies, batch: pa.RecordBatch) -> None:
     tally(tallies, "answer_deciles", langs.take(rows), deciles(start, end, context_chars.take(rows)))
 
 
-def language_statistics(lang: str, counts: AnchorCounts, of: dict[str, Counter[Any]]) -> dict[str, Any]:
+def language_statistics(lang: str, counts: AnchorCounts, tallies: dict[str, Counter[Any]]) -> dict[str, Any]:
     def each(name: str) -> dict[str, int]:
-        return {str(value): count for value, count in sorted(of[name].items())}
+        return {str(value): count for value, count in sorted(tallies[name].items())}
 
     return {
         **counts.to_json(),
         "examples": counts.examples,
         "answers_per_example": each("answers_per_example"),
-        "answer_chars": quantiles(of["answer_chars"]),
-        "answer_position_deciles": [of["answer_deciles"][decile] for decile in range(10)],
+        "answer_chars": quantiles(tallies["answer_chars"]),
+        "answer_position_deciles": [tallies["answer_deciles"][decile] for decile in range(10)],
         "masks_per_query": each("masks_per_query"),
-        "query_chars": quantiles(of["query_chars"]),
-        **{name: {kind: quantiles(of[f"{name} {kind}"]) for kind in _KINDS} for name in _MEASURES},
+        "query_chars": quantiles(tallies["query_chars"]),
+        **{name: {kind: quantiles(tallies[f"{name} {kind}"]) for kind in _KINDS} for name in _MEASURES},
     }
 
 
 def render_statistics(name: str, numbers: dict[str, Any]) -> list[str]:
-    """Languages, entities and examples first, as mPMR's table 4 has them."""
+    """Lists languages, entities and examples first, as in mPMR's table 4."""
     languages, totals = numbers["languages"], numbers["totals"]
     columns = ("entities", *_KINDS)
     every = {"all": totals} if len(languages) > 1 else {}
@@ -112,7 +116,7 @@ def render_statistics(name: str, numbers: dict[str, Any]) -> list[str]:
         saved = dict(by_count(of["links_saved_by"]))
         lines += [
             "",
-            *ledger_lines(lang, of, AnchorCounts.BALANCES),
+            *ledger_lines(lang, of, AnchorCounts),
             f"  links saved by       {counts_line(saved, of['mentions'])}",
             f"  answers per example  {counts_line(of['answers_per_example'], of['answerable'])}",
             f"  answer characters    {quantiles_line(of['answer_chars'])}",
@@ -135,3 +139,6 @@ def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
         )
         for row in rows
     ]
+
+
+VIEW = View(render_example, tally_rows, language_statistics, render_statistics)

@@ -1,4 +1,4 @@
-"""A baseline's candidates for people: the spans of one question, and how often a true answer is among the best."""
+"""Shows a baseline's candidates, and how often a true answer is among the best."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.candidates import CandidateSet
-from schemas.card import share
-from schemas.counts import RECALL_AT, CandidateCounts
+from schemas.candidates import RECALL_AT, CandidateCounts, CandidateSet
+from schemas.counts import share
 from schemas.inspection.tallies import Tallies, ledger_lines, quantiles, quantiles_line, tally
 from schemas.inspection.terminal import coloured, visible
+from schemas.inspection.view import View
 from schemas.shards import langs_of
 
 
 def render_example(example: CandidateSet, color: bool = False) -> str:
-    """A line a candidate: its place in the context, its probability, and which is the first true answer.
+    """Returns a line per candidate with its span and probability; the first true answer is marked.
 
     en  56be…
       1  [0, 11)  0.500
@@ -40,11 +40,11 @@ def tally_rows(tallies: Tallies, batch: pa.RecordBatch) -> None:
     tally(tallies, "candidate_chars", langs.take(rows), lengths)
 
 
-def language_statistics(lang: str, counts: CandidateCounts, of: dict[str, Counter[Any]]) -> dict[str, Any]:
+def language_statistics(lang: str, counts: CandidateCounts, tallies: dict[str, Counter[Any]]) -> dict[str, Any]:
     return {
         **counts.to_json(),
-        "candidates_per_question": quantiles(of["candidates"]),
-        "candidate_chars": quantiles(of["candidate_chars"]),
+        "candidates_per_question": quantiles(tallies["candidates"]),
+        "candidate_chars": quantiles(tallies["candidate_chars"]),
     }
 
 
@@ -57,9 +57,12 @@ def render_statistics(name: str, numbers: dict[str, Any]) -> list[str]:
         recalls = (f"@{k} {share(of[f'hits_at_{k}'], of['examples'])}" for k in RECALL_AT)
         lines += [
             "",
-            *ledger_lines(lang, of, CandidateCounts.BALANCES),
+            *ledger_lines(lang, of, CandidateCounts),
             f"  recall                   {' · '.join(recalls)}",
             f"  candidates per question  {quantiles_line(of['candidates_per_question'])}",
             f"  candidate characters     {quantiles_line(of['candidate_chars'])}",
         ]
     return lines
+
+
+VIEW = View(render_example, tally_rows, language_statistics, render_statistics)

@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from schemas import manifest
-from schemas.inspection import show as looking
+from schemas.did_you_mean import did_you_mean
+from schemas.inspection.show import show_examples, show_rejects
+from schemas.inspection.statistics import render_statistics, statistics
 from schemas.manifest import DatasetError, NotFoundError
-from schemas.runtime.command_line import DONE, EXIT_CODES, FAILED, INTERRUPTED, WRONG_USE, answer_version, did_you_mean
+from schemas.runtime.command_line import DONE, EXIT_CODES, FAILED, INTERRUPTED, WRONG_USE, answer_version
 from schemas.runtime.interrupts import ended_by_signals
 from schemas.verification import find_problems
 
@@ -44,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def show(options: argparse.Namespace) -> int:
     if options.rejects is not None:
-        looking.show_rejects(
+        show_rejects(
             options.dataset,
             options.count,
             options.langs,
@@ -60,7 +62,7 @@ def show(options: argparse.Namespace) -> int:
         and not os.environ.get("NO_COLOR")
         and os.environ.get("TERM") != "dumb"
     )
-    looking.show_examples(
+    show_examples(
         options.dataset,
         options.count,
         options.langs,
@@ -74,11 +76,11 @@ def show(options: argparse.Namespace) -> int:
 
 
 def stats(options: argparse.Namespace) -> int:
-    numbers = looking.statistics(options.dataset, options.langs)
+    numbers = statistics(options.dataset, options.langs)
     if options.json:
         print(json.dumps(numbers, indent=2, ensure_ascii=False))
     else:
-        print(looking.render_statistics(_name(options.dataset), numbers), end="")
+        print(render_statistics(_name(options.dataset), numbers), end="")
     return DONE
 
 

@@ -1,4 +1,4 @@
-"""CLISM examples for people: one with its answers marked, and what all are like in numbers."""
+"""Shows CLISM examples with their answers marked, and their statistics."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.card import by_count
-from schemas.clism import QUE_TOKEN, ClismExample
-from schemas.counts import PairCounts
+from schemas.clism import QUE_TOKEN, ClismExample, PairCounts
+from schemas.counts import by_count
 from schemas.inspection.tallies import (
     Tallies,
     counts_line,
@@ -22,6 +21,7 @@ from schemas.inspection.tallies import (
     tally,
 )
 from schemas.inspection.terminal import Mark, coloured, has_right_to_left, isolated, marked, visible
+from schemas.inspection.view import View
 from schemas.languages import LANGUAGES
 from schemas.shards import langs_of
 
@@ -29,7 +29,7 @@ _SCORE_STEPS = 1_000  # scores are tallied to three decimals
 
 
 def render_example(example: ClismExample, color: bool = False) -> str:
-    """Four lines and more:
+    """Returns four lines or more, such as:
 
     en-vi  news.en:17  8f…
       source  [QUE 1] lives in [QUE 2].
@@ -85,19 +85,21 @@ def tally_rows(tallies: Tallies, batch: pa.RecordBatch) -> None:
         tally(tallies, name, pairs.take(rows), values)
 
 
-def pair_statistics(pair: str, counts: PairCounts, of: dict[str, Counter[Any]]) -> dict[str, Any]:
+def pair_statistics(pair: str, counts: PairCounts, tallies: dict[str, Counter[Any]]) -> dict[str, Any]:
     target = LANGUAGES.get(pair.partition("-")[2])
-    scores = quantiles(of["alignment_scores"])
+    scores = quantiles(tallies["alignment_scores"])
     return {
         **counts.to_json(),
         "kept": round(counts.examples / counts.pairs_read, 4) if counts.pairs_read else None,
-        "corpora": dict(by_count(of["corpora"])),
-        "entity_labels": dict(by_count(of["entity_labels"])),
-        "questions_per_example": {str(value): count for value, count in sorted(of["questions_per_example"].items())},
-        "answer_chars": quantiles(of["answer_chars"]),
-        # Between white space: where words are not spaced, that says nothing of an answer's length.
-        "answer_words": quantiles(of["answer_words"]) if target is None or target.spaced else None,
-        "answer_position_deciles": [of["answer_deciles"][decile] for decile in range(10)],
+        "corpora": dict(by_count(tallies["corpora"])),
+        "entity_labels": dict(by_count(tallies["entity_labels"])),
+        "questions_per_example": {
+            str(value): count for value, count in sorted(tallies["questions_per_example"].items())
+        },
+        "answer_chars": quantiles(tallies["answer_chars"]),
+        # Words are counted between white space, which is meaningless in languages that do not write any.
+        "answer_words": quantiles(tallies["answer_words"]) if target is None or target.spaced else None,
+        "answer_position_deciles": [tallies["answer_deciles"][decile] for decile in range(10)],
         "alignment_score": scores and {name: round(value / _SCORE_STEPS, 6) for name, value in scores.items()},
     }
 
@@ -110,7 +112,7 @@ def render_statistics(name: str, numbers: dict[str, Any]) -> list[str]:
     for pair, of in numbers["pairs"].items():
         lines += [
             "",
-            *ledger_lines(pair, of, PairCounts.BALANCES),
+            *ledger_lines(pair, of, PairCounts),
             f"  questions per example  {counts_line(of['questions_per_example'], of['examples'])}",
             f"  entity labels          {counts_line(of['entity_labels'], of['questions'])}",
             f"  answer characters      {quantiles_line(of['answer_chars'])}",
@@ -120,3 +122,6 @@ def render_statistics(name: str, numbers: dict[str, Any]) -> list[str]:
             f"  corpora                {counts_line(of['corpora'], of['examples'])}",
         ]
     return lines
+
+
+VIEW = View(render_example, tally_rows, pair_statistics, render_statistics)

@@ -1,4 +1,4 @@
-"""Labelled records for people: questions, tagged sentences and sentence pairs, and what all are like in numbers."""
+"""Shows labelled records (questions, tagged sentences and sentence pairs), and their statistics."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.card import by_count
-from schemas.counts import RecordCounts, in_words
+from schemas.counts import by_count, in_words
 from schemas.inspection.tallies import (
     Tallies,
     counts_line,
@@ -22,14 +21,15 @@ from schemas.inspection.tallies import (
     tally,
 )
 from schemas.inspection.terminal import Mark, has_right_to_left, isolated, marked, visible
-from schemas.mrc import MrcExample, PairExample, TaggingExample
+from schemas.inspection.view import View
+from schemas.mrc import MrcExample, PairExample, RecordCounts, TaggingExample
 from schemas.shards import langs_of
 
 # --- one record ------------------------------------------------------------------------------------------------------
 
 
 def render_question(example: MrcExample, color: bool = False) -> str:
-    """Four lines; of answers that overlap, the longest is marked:
+    """Returns four lines, such as these. Of answers that start together, the longest is marked.
 
     en  xquad  56be…
       query    Who won?
@@ -55,7 +55,7 @@ def render_question(example: MrcExample, color: bool = False) -> str:
 
 
 def render_sentence(example: TaggingExample, color: bool = False) -> str:
-    """Three lines:
+    """Returns three lines, such as:
 
     de  universal_ner  n01001-0001
       text   In ⟦LOC Hanoi⟧.
@@ -67,7 +67,7 @@ def render_sentence(example: TaggingExample, color: bool = False) -> str:
     for (start, end), tag in zip(example.tokens, example.tags, strict=False):
         if tag.startswith("B-"):
             found.append((start, end, tag[2:]))
-        elif found and tag == f"I-{found[-1][2]}":  # IOB2: of the entity before
+        elif found and tag == f"I-{found[-1][2]}":  # IOB2: the previous entity goes on
             found[-1] = (found[-1][0], end, tag[2:])
     labels = sorted({label for _, _, label in found})
     marks = [
@@ -82,7 +82,7 @@ def render_sentence(example: TaggingExample, color: bool = False) -> str:
 
 
 def render_pair(example: PairExample, color: bool = False) -> str:
-    """Four lines:
+    """Returns four lines, such as:
 
     en  paws_x  3
       sentence1  Anna lives in Hanoi.
@@ -116,7 +116,7 @@ def tally_questions(tallies: Tallies, batch: pa.RecordBatch) -> None:
     tally(tallies, "answers_per_question", langs, pc.list_value_length(batch["answer_texts"]))
     tally(tallies, "query_chars", langs, pc.utf8_length(batch["query"]))
     tally(tallies, "context_chars", langs, context_chars)
-    rows, spans = pc.list_parent_indices(answers), pc.list_flatten(answers)  # of each answer whose place is known
+    rows, spans = pc.list_parent_indices(answers), pc.list_flatten(answers)  # of each answer with a known span
     start, end = spans.field("start_char"), spans.field("end_char")
     tally(tallies, "answer_chars", langs.take(rows), pc.subtract(end, start))
     tally(tallies, "answer_position", langs.take(rows), deciles(start, end, context_chars.take(rows)))
@@ -126,9 +126,9 @@ def tally_sentences(tallies: Tallies, batch: pa.RecordBatch) -> None:
     langs, tags = langs_of(batch), batch["tags"]
     tally(tallies, "tasks", langs, batch["task"])
     tally(tallies, "words", langs, pc.list_value_length(batch["tokens"]))
-    rows, each = pc.list_parent_indices(tags), pc.list_flatten(tags)
-    first = pc.indices_nonzero(pc.starts_with(each, "B-"))
-    tally(tallies, "entities", langs.take(rows.take(first)), pc.utf8_slice_codeunits(each.take(first), 2))
+    rows, values = pc.list_parent_indices(tags), pc.list_flatten(tags)
+    first = pc.indices_nonzero(pc.starts_with(values, "B-"))
+    tally(tallies, "entities", langs.take(rows.take(first)), pc.utf8_slice_codeunits(values.take(first), 2))
 
 
 def tally_pairs(tallies: Tallies, batch: pa.RecordBatch) -> None:
@@ -151,8 +151,8 @@ def _shares_line(counts: dict[str, int]) -> str:
     return counts_line(counts, sum(counts.values()))
 
 
-# What is tallied → how it is told, to machines and to people.
-_TOLD: dict[str, tuple[Callable[[Counter[Any]], Any], Callable[[Any], str]]] = {
+# What is tallied → how it is reported, as JSON values and as a line.
+_REPORTED: dict[str, tuple[Callable[[Counter[Any]], Any], Callable[[Any], str]]] = {
     "tasks": (_shares, _shares_line),
     "asked_in": (_shares, _shares_line),
     "labels": (_shares, _shares_line),
@@ -168,8 +168,11 @@ _TOLD: dict[str, tuple[Callable[[Counter[Any]], Any], Callable[[Any], str]]] = {
 }
 
 
-def language_statistics(lang: str, counts: RecordCounts, of: dict[str, Counter[Any]]) -> dict[str, Any]:
-    return {**counts.to_json(), **{name: told(of[name]) for name, (told, _) in _TOLD.items() if of.get(name)}}
+def language_statistics(lang: str, counts: RecordCounts, tallies: dict[str, Counter[Any]]) -> dict[str, Any]:
+    return {
+        **counts.to_json(),
+        **{name: values(tallies[name]) for name, (values, _) in _REPORTED.items() if tallies.get(name)},
+    }
 
 
 def render_statistics(name: str, numbers: dict[str, Any]) -> list[str]:
@@ -177,8 +180,17 @@ def render_statistics(name: str, numbers: dict[str, Any]) -> list[str]:
         f"{name}: {numbers['schema']}, {numbers['rows']:,} records, {numbers['shards']:,} shards, "
         f"{numbers['bytes']:,} bytes"
     ]
-    width = max(map(len, _TOLD))
+    width = max(map(len, _REPORTED))
     for lang, of in numbers["languages"].items():
-        lines += ["", *ledger_lines(lang, of, RecordCounts.BALANCES)]
-        lines += [f"  {in_words(each):{width}}  {line(of[each])}" for each, (_, line) in _TOLD.items() if each in of]
+        lines += ["", *ledger_lines(lang, of, RecordCounts)]
+        lines += [
+            f"  {in_words(column):{width}}  {line(of[column])}"
+            for column, (_, line) in _REPORTED.items()
+            if column in of
+        ]
     return lines
+
+
+QUESTIONS = View(render_question, tally_questions, language_statistics, render_statistics)
+SENTENCES = View(render_sentence, tally_sentences, language_statistics, render_statistics)
+PAIRS = View(render_pair, tally_pairs, language_statistics, render_statistics)

@@ -1,4 +1,4 @@
-"""How often each value occurs: counted in columns, summed up in numbers, told in lines."""
+"""Counts how often each value of a column occurs, and renders such counts as numbers and lines."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from schemas.card import by_count, share
-from schemas.counts import Balance, in_words
+from schemas.counts import Counts, by_count, in_words, share
 from schemas.inspection.terminal import visible
 
 _QUANTILES = {"min": 0, "10%": 10, "50%": 50, "90%": 90, "max": 100}  # per cent
 _BARS = "▁▂▃▄▅▆▇█"
 
-# language or language pair → what is counted → value → count. Small, however many rows there are.
+# language or language pair → what is counted → value → count. Its size does not depend on the number of rows.
 Tallies = defaultdict[str, defaultdict[str, "Counter[Any]"]]
 
 
@@ -25,7 +24,7 @@ def no_tallies() -> Tallies:
 
 
 def tally(tallies: Tallies, name: str, langs: pa.Array, values: pa.Array) -> None:
-    """Adds one column of values of these languages, row by row the same."""
+    """Adds a column of values. `langs` holds the language of each value."""
     table = pa.table({"langs": langs, "value": values})
     groups = table.group_by(["langs", "value"], use_threads=False).aggregate([([], "count_all")])
     for lang, value, count in zip(*(groups[column].to_pylist() for column in groups.column_names), strict=True):
@@ -33,12 +32,12 @@ def tally(tallies: Tallies, name: str, langs: pa.Array, values: pa.Array) -> Non
 
 
 def deciles(start: pa.Array, end: pa.Array, text_chars: pa.Array) -> pa.Array:
-    """In which tenth of its text, 0 to 9, the middle of each span stands: floor(10 · (start + end) / 2 / length)."""
+    """Returns the tenth of the text, 0 to 9, that holds each span's middle: floor(10 · (start + end) / 2 / length)."""
     return pc.min_element_wise(pc.divide(pc.multiply(pc.add(start, end), 5), pc.max_element_wise(text_chars, 1)), 9)
 
 
 def quantiles(counter: Counter[int]) -> dict[str, float] | None:
-    """Exact ones: the smallest value that at least so many per cent of all values do not exceed; and the mean."""
+    """Returns exact quantiles (nearest rank) and the mean."""
     total = counter.total()
     if not total:
         return None
@@ -53,19 +52,21 @@ def quantiles(counter: Counter[int]) -> dict[str, float] | None:
 # --- lines for people ------------------------------------------------------------------------------------------------
 
 
-def ledger_lines(langs: str, of: Mapping[str, Any], balances: tuple[Balance, ...]) -> list[str]:
-    """What was found, what was kept, and why the rest was not; of what older datasets do not count, nothing."""
+def ledger_lines(langs: str, numbers: Mapping[str, Any], counts: type[Counts]) -> list[str]:
+    """Returns lines that say what was found, what was kept, and why the rest was refused. Omits what older datasets do
+    not count."""
     lines = []
-    for index, (_, found, kept, rejects) in enumerate(each for each in balances if each.found in of):
+    for index, (unit, found, kept, rejects) in enumerate(b for b in counts.BALANCES if b.found in numbers):
         lines.append(
-            f"{'' if index else langs}  {of[found]:,} {in_words(found)} → {of[kept]:,} {in_words(kept)} "
-            f"({share(of[kept], of[found])} kept)"
+            f"{'' if index else langs}  {numbers[found]:,} {in_words(found)} → {numbers[kept]:,} {in_words(kept)} "
+            f"({share(numbers[kept], numbers[found])} kept)"
         )
-        width = max(map(len, of[rejects]), default=0)
-        lines += [
-            f"    {reason:{width}}  {count:>12,}  {share(count, of[found]):>6}"
-            for reason, count in by_count(of[rejects])
-        ]
+        width = max(map(len, numbers[rejects]), default=0)
+        for reason, count in by_count(numbers[rejects]):
+            line = (
+                f"    {reason:{width}}  {count:>12,}  {share(count, numbers[found]):>6}  {counts.explain(unit, reason)}"
+            )
+            lines.append(line.rstrip())
     return lines
 
 
@@ -78,7 +79,7 @@ def quantiles_line(numbers: Mapping[str, float] | None) -> str:
 
 
 def histogram_line(counts: list[int]) -> str:
-    """One bar per tenth of the text, in reading order, and its share."""
+    """Returns one bar per tenth of the text, in reading order, and its share."""
     most = max(counts) or 1
     bars = "".join(_BARS[count * (len(_BARS) - 1) // most] if count else " " for count in counts)
     return f"start│{bars}│end  {' '.join(share(count, sum(counts)) for count in counts)}"

@@ -1,16 +1,16 @@
-"""What the three commands have in common: exit codes, --version, and the hint after a misspelt word."""
+"""What the three commands have in common: exit codes, --version and the choice of a subcommand."""
 
 from __future__ import annotations
 
-import difflib
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NoReturn, TypeVar
 
+from schemas.did_you_mean import did_you_mean
 from schemas.provenance import version_line
 
 DONE, FAILED, WRONG_USE = 0, 1, 2
-INTERRUPTED, TERMINATED = 130, 143  # 128 + the number of the signal, as shells have it
+INTERRUPTED, TERMINATED = 130, 143  # 128 + the number of the signal, as in shells
 
 EXIT_CODES = """exit codes:
   0         done
@@ -18,10 +18,10 @@ EXIT_CODES = """exit codes:
   2         the command line cannot work: an unknown option, a path that does not exist, settings that contradict
   130, 143  stopped by Ctrl-C or by SIGTERM
 """
-"""For the help of commands that have commands."""
+"""The end of the help of commands that have subcommands."""
 
 EXIT_CODES_LINE = "Exit codes: 0 done, 1 data or run failed, 2 wrong use, 130 or 143 stopped by Ctrl-C or SIGTERM."
-"""For the help of one command."""
+"""The end of the help of one command."""
 
 T = TypeVar("T")
 
@@ -32,18 +32,8 @@ def fail(program: str, message: str, code: int) -> NoReturn:
     raise SystemExit(code)
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """` Did you mean clism?`, or nothing if no known word is close.
-
-    >>> did_you_mean("clsim", ["clism", "anchor-mrc"])
-    ' Did you mean clism?'
-    """
-    close = difflib.get_close_matches(word, list(known), n=1)
-    return f" Did you mean {close[0]}?" if close else ""
-
-
 def pick(program: str, arguments: list[str], known: Mapping[str, T], what: str, usage: str) -> tuple[T, list[str]]:
-    """What the first argument names, and the other arguments. Prints the usage and exits if that is asked for."""
+    """Returns what the first argument names, and the other arguments. Prints the usage and exits for --help."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(usage, end="")
         raise SystemExit(DONE if arguments else WRONG_USE)

@@ -21,8 +21,7 @@ from pipelines.recipes import ANCHOR_MRC, AnchorMrcConfig
 from pipelines.steps.anchor_mrc.triplets import TripletConfig
 from pipelines.steps.anchor_mrc.whole_words import Searchable
 from schemas import manifest as manifests
-from schemas.anchor_mrc import AnchorMrcExample
-from schemas.counts import AnchorCounts
+from schemas.anchor_mrc import AnchorCounts, AnchorMrcExample
 from schemas.shards import read_examples
 from schemas.verification import find_problems
 from tests.end_to_end.dumps import WikiPage, write_dump

@@ -1,7 +1,7 @@
 """Writes `anchor_mrc-1/`, a small dataset of schema anchor_mrc/1 that later releases must still read: `python
 make_anchor_mrc_1.py`. The texts are made up.
 
-A released golden dataset is never written again: what a new schema version needs is a script and a folder of its own.
+The script always writes the same bytes. A new version of the schema gets a script and a folder of its own.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from schemas.anchor_mrc import ARROW_SCHEMA, MASK_TOKEN, AnchorMrcExample, ArticleRef
+from schemas.anchor_mrc import ARROW_SCHEMA, MASK_TOKEN, AnchorCounts, AnchorMrcExample, ArticleRef
 from schemas.card import dataset_card
-from schemas.counts import AnchorCounts
 from schemas.manifest import FILE_NAME, InputFile, Manifest, ShardEntry
 from schemas.rejects import Reject
 from schemas.shards import shard_name, write_shard
 from schemas.spans import CharSpan
 
-# Language, entity, query with {} for each mask, contexts with their answers in [brackets] (or none). What they try:
+# Language, entity, query with {} for each mask, contexts with their answers in [brackets] (or none). They cover
 # combining marks, right-to-left text, languages without spaces, letters outside the Basic Multilingual Plane before an
 # answer, several answers, several masks, a title with a parenthetical, and a `[MASK]` that is the article's own.
 ENTITIES = [
@@ -100,7 +99,7 @@ def counts_of(rows: list[AnchorMrcExample]) -> dict[str, AnchorCounts]:
 
 
 def write(folder: Path, rows: list[AnchorMrcExample] | None = None, shards: int = 2) -> Manifest:
-    """A whole dataset folder of these examples (or the golden ones), with one reject of each unit per language."""
+    """Writes a dataset folder of these examples (or the golden ones), with one reject of each unit per language."""
     rows = examples() if rows is None else rows
     counts = counts_of(rows)
     rejects = [

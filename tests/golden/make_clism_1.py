@@ -1,6 +1,6 @@
 """Writes `clism-1/`, a small dataset of schema clism/1 that later releases must still read: `python make_clism_1.py`.
 
-A released golden dataset is never written again: what a new schema version needs is a script and a folder of its own.
+The script always writes the same bytes. A new version of the schema gets a script and a folder of its own.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from schemas.card import dataset_card
-from schemas.clism import ARROW_SCHEMA, QUE_TOKEN, ClismExample, ClismQuestion
-from schemas.counts import PairCounts
+from schemas.clism import ARROW_SCHEMA, QUE_TOKEN, ClismExample, ClismQuestion, PairCounts
 from schemas.manifest import FILE_NAME, InputFile, Manifest, ShardEntry
 from schemas.rejects import Reject
 from schemas.shards import shard_name, write_shard
 
-# Mentions in [brackets], answers in [brackets] with the number of their question. What they try: combining marks,
+# Mentions in [brackets], answers in [brackets] with the number of their question. They cover combining marks,
 # right-to-left text, languages without spaces, letters outside the Basic Multilingual Plane before an answer.
 SENTENCES = [
     ("en", "vi", "[Anna] lives in [Hanoi].", "[0:Anna] sống ở [1:Hà Nội]."),
@@ -70,7 +69,7 @@ def _unmark(text: str, pattern: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def write(folder: Path, rows: list[ClismExample] | None = None, shards: int = 2) -> Manifest:
-    """A whole dataset folder of these examples (or the golden ones), with one reject of each kind per pair."""
+    """Writes a dataset folder of these examples (or the golden ones), with one reject of each kind per pair."""
     rows = examples() if rows is None else rows
     names = sorted({f"{row.source_lang}-{row.target_lang}" for row in rows})
     counts = dict.fromkeys(names, PairCounts(1, 0, {"no_mention": 1}, 1, 0, {"no_link": 1}))

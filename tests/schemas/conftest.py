@@ -31,13 +31,7 @@ def golden_anchors() -> ModuleType:
 @pytest.fixture(scope="session")
 def golden_records() -> ModuleType:
     """The same for labelled records and candidates: `EXAMPLES[schema]()`, `write(folder, schema, rows, shards)`."""
-    return script("make_records_1")
-
-
-@pytest.fixture(scope="session")
-def golden_questions() -> ModuleType:
-    """The same for questions of mrc/2: `questions()`, `write(folder, rows, shards)`."""
-    return script("make_mrc_2")
+    return script("make_records")
 
 
 @pytest.fixture

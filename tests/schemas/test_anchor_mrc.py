@@ -12,12 +12,19 @@ import yaml  # which `datasets` needs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from schemas.anchor_mrc import ARROW_SCHEMA, MASK_TOKEN, AnchorMrcExample, ArticleRef, problems, query_holds
+from schemas.anchor_mrc import (
+    ARROW_SCHEMA,
+    MASK_TOKEN,
+    AnchorCounts,
+    AnchorMrcExample,
+    ArticleRef,
+    problems,
+    query_holds,
+)
 from schemas.card import dataset_card
-from schemas.counts import AnchorCounts
 from schemas.inspection.anchor_mrc_view import render_example
 from schemas.inspection.cli import main
-from schemas.inspection.show import statistics
+from schemas.inspection.statistics import statistics
 from schemas.manifest import DatasetError, Manifest, load
 from schemas.shards import read_examples, read_rejects
 from schemas.spans import CharSpan
@@ -241,14 +248,15 @@ def test_examples_of_one_language_and_of_one_kind(anchors, capsys):
 @pytest.mark.parametrize("unit, reason", [("page", "bad_page"), ("context", "mentions_entity")])
 def test_rejects_of_every_unit_are_shown(anchors, capsys, unit, reason):
     assert main(["show", str(anchors), "--rejects", reason, "--lang", "sw"]) == 0
-    assert capsys.readouterr().out == f"sw  goldenwiki:103  {103:020x}\n  {unit}: {reason}\n  Hello.\n"
+    sentence = AnchorCounts.REJECT_REASONS[unit][reason]
+    assert capsys.readouterr().out == f"sw  goldenwiki:103  {103:020x}\n  {unit}: {reason}. {sentence}\n  Hello.\n"
 
 
 def test_what_is_not_there_ends_with_a_message(anchors, dataset, capsys):
     assert main(["show", str(anchors), "--lang", "se"]) == 2
     assert "the dataset has no language 'se'. It has: ar, en, hi, sw" in capsys.readouterr().err
     assert main(["show", str(dataset), "--unanswerable"]) == 2
-    assert "what is answerable is not told in clism/1" in capsys.readouterr().err
+    assert "clism/1 does not say what is answerable" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["show", str(anchors), "--answerable", "--unanswerable"])
 

@@ -13,11 +13,11 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from schemas.clism import ARROW_SCHEMA, QUE_TOKEN, ClismExample, problems
-from schemas.counts import PairCounts
+from schemas.clism import ARROW_SCHEMA, QUE_TOKEN, ClismExample, PairCounts, problems
 from schemas.inspection.cli import main
 from schemas.inspection.clism_view import render_example
-from schemas.inspection.show import show_examples, statistics
+from schemas.inspection.show import show_examples
+from schemas.inspection.statistics import statistics
 from schemas.verification import find_problems
 
 FSI, PDI = "\u2068", "\u2069"
@@ -104,7 +104,11 @@ def test_examples_of_one_pair_and_of_one_id(dataset):
 
 def test_rejects_are_shown_by_reason_pair_and_id(dataset, capsys):
     assert main(["show", str(dataset), "--rejects", "no_link", "--pair", "en-th"]) == 0
-    assert capsys.readouterr().out == ("en-th  golden:102  00000000000000000066\n  mention: no_link\n  Hello. ||| …\n")
+    assert capsys.readouterr().out == (
+        "en-th  golden:102  00000000000000000066\n"
+        "  mention: no_link. The aligner links no word of the mention to the translation.\n"
+        "  Hello. ||| …\n"
+    )
     assert main(["show", str(dataset), "--rejects", "--count", "100"]) == 0
     assert len(ids_in(capsys.readouterr().out)) == 10
     assert main(["show", str(dataset), "--rejects", "--id", f"{103:020x}"]) == 0
@@ -174,7 +178,7 @@ def test_stats_are_told_to_people_and_to_machines(dataset, capsys):
     assert main(["stats", str(dataset)]) == 0
     text = capsys.readouterr().out
     assert "en-vi  3 pairs read → 2 examples (66.7% kept)" in text
-    assert re.search(r"no_mention +1 +33\.3%", text)
+    assert re.search(r"no_mention +1 +33\.3%  The tagger found no entity in the source sentence\.\n", text)
     assert "GPE: 2 (50.0%) · DATE: 1 (25.0%) · PERSON: 1 (25.0%)" in text
     assert "start│ ▄▄    █  │end  0.0% 25.0% 25.0%" in text
     assert main(["stats", str(dataset), "--json", "--pair", "en-vi"]) == 0
@@ -290,7 +294,7 @@ def test_every_damaged_file_is_listed_and_the_exit_code_is_1(dataset, capsys, qu
     out = capsys.readouterr().out
     assert re.search("part-00000-of-00002.*truncated", out)
     assert re.search("part-00001-of-00002.*missing", out)
-    assert "data/part-00002-of-00002.arrow: stands in the folder, but not in the manifest" in out
+    assert "data/part-00002-of-00002.arrow: is in the folder, but not in the manifest" in out
     assert out.endswith("clism-en-vi: 3 problems\n")
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.card import dataset_card
-from schemas.counts import PairCounts
+from schemas.clism import PairCounts
 from schemas.manifest import DatasetError, InputFile, Manifest, ShardEntry, load
 
 SHA = "0" * 64

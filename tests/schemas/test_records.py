@@ -11,15 +11,16 @@ from pathlib import Path
 import pytest
 
 from schemas import candidates, mrc
-from schemas.candidates import Candidate, CandidateSet
+from schemas.candidates import Candidate, CandidateCounts, CandidateSet
 from schemas.card import dataset_card
-from schemas.counts import CandidateCounts, RecordCounts
+from schemas.catalog import SCHEMAS
 from schemas.inspection.candidates_view import render_example
 from schemas.inspection.cli import main
 from schemas.inspection.records_view import render_pair, render_question, render_sentence
-from schemas.inspection.show import statistics
+from schemas.inspection.statistics import statistics
 from schemas.manifest import Manifest, load
-from schemas.shards import EXAMPLES, read_examples, read_rejects
+from schemas.mrc import RecordCounts
+from schemas.shards import read_examples, read_rejects
 from schemas.spans import CharSpan
 from schemas.verification import find_problems
 
@@ -49,11 +50,11 @@ def test_the_golden_datasets_are_still_written_byte_for_byte(golden_records, tmp
         assert (tmp_path / file).read_bytes() == (GOLDEN / schema.replace("/", "-") / file).read_bytes(), file
 
 
-def test_the_golden_dataset_of_the_second_version_is_still_read_and_written_byte_for_byte(golden_questions, tmp_path):
+def test_the_golden_dataset_of_the_second_version_is_still_read_and_written_byte_for_byte(golden_records, tmp_path):
     folder = GOLDEN / "mrc-2"
-    assert list(read_examples(folder, verify=True)) == golden_questions.questions()
+    assert list(read_examples(folder, verify=True)) == golden_records.questions_2()
     assert list(find_problems(folder)) == []
-    golden_questions.write(tmp_path)
+    golden_records.write(tmp_path, "mrc/2")
     files = [path.relative_to(tmp_path) for path in sorted(tmp_path.rglob("*")) if path.is_file()]
     assert len(files) == 5
     assert all((tmp_path / file).read_bytes() == (folder / file).read_bytes() for file in files)
@@ -68,13 +69,11 @@ def test_the_golden_dataset_of_the_second_version_is_still_read_and_written_byte
         (0, {"query_lang": "de"}, "row 0 (id q1): query_lang is de, as lang"),
     ],
 )
-def test_verify_knows_questions_by_both_languages_and_counts_their_labels(
-    golden_questions, tmp_path, row, changes, said
-):
-    rows = golden_questions.questions()
-    index = golden_questions.write(tmp_path, shards=1)
+def test_verify_knows_questions_by_both_languages_and_counts_their_labels(golden_records, tmp_path, row, changes, said):
+    rows = golden_records.questions_2()
+    index = golden_records.write(tmp_path, "mrc/2", shards=1)
     rows[row] = replace(rows[row], **changes)
-    shard = golden_questions.write_file(tmp_path, index.shards[0].file, "mrc/2", rows)
+    shard = golden_records.write_file(tmp_path, index.shards[0].file, "mrc/2", rows)
     (tmp_path / "manifest.json").write_text(replace(index, shards=(shard,)).to_json(), encoding="utf-8")
     assert any(said in problem for problem in find_problems(tmp_path))
 
@@ -118,8 +117,8 @@ def test_accounts_are_told_in_words():
     assert RecordCounts(3, 3).accounts() == ["3 records read = 3 examples + 0 refused"]
 
 
-def test_a_question_asked_in_another_language_says_so(golden_questions, capsys):
-    assert render_question(golden_questions.questions()[2]).startswith(
+def test_a_question_asked_in_another_language_says_so(golden_records, capsys):
+    assert render_question(golden_records.questions_2()[2]).startswith(
         "de, asked in es  golden  q1#2  (published as q1)\n"
     )
     assert main(["stats", str(GOLDEN / "mrc-2"), "--lang", "hi"]) == 0
@@ -137,7 +136,7 @@ def test_a_question_asked_in_another_language_says_so(golden_questions, capsys):
         ({"candidates": (Candidate(3, 4, 1.5),), "gold_rank": None}, "candidate 1: score 1.5 is not in 0..1"),
         ({"candidates": (Candidate(3, 4, float("nan")),), "gold_rank": None}, "score nan is not in 0..1"),
         ({"candidates": SET.candidates[::-1]}, "not in the order of their scores"),
-        ({"candidates": (Candidate(2, 6, 0.5), Candidate(2, 6, 0.25))}, "a candidate stands there twice"),
+        ({"candidates": (Candidate(2, 6, 0.5), Candidate(2, 6, 0.25))}, "a candidate occurs twice"),
         ({"gold_rank": 3}, "gold_rank is 3, but there are 2 candidates"),
         ({"gold_rank": 0}, "gold_rank is 0"),
     ],
@@ -268,7 +267,7 @@ def test_unanswerable_questions_are_shown_alone(golden_records, tmp_path, capsys
     assert re.findall(r"q\d", capsys.readouterr().out) == ["q3"]
     golden_records.write(tmp_path / "pair", "pair/1")
     assert main(["show", str(tmp_path / "pair"), "--unanswerable"]) == 2
-    assert "what is answerable is not told in pair/1" in capsys.readouterr().err
+    assert "pair/1 does not say what is answerable" in capsys.readouterr().err
 
 
 # --- stats -----------------------------------------------------------------------------------------------------------
@@ -334,5 +333,5 @@ def test_every_schema_has_counts_that_add_up():
     assert RecordCounts(3, 2, {"breaks_contract": 1}).problems() == []
     assert "3 records read" in RecordCounts(3, 2).problems()[0]
     assert "1 records read" in CandidateCounts(1, 2).problems()[0]
-    assert {"mrc/1", "tagging/1", "pair/1"} <= EXAMPLES.keys()
-    assert [EXAMPLES[name] for name in ("mrc/1", "pair/1")] == [mrc.MrcExample, mrc.PairExample]
+    assert {"mrc/1", "tagging/1", "pair/1"} <= SCHEMAS.keys()
+    assert [SCHEMAS[name].example for name in ("mrc/1", "pair/1")] == [mrc.MrcExample, mrc.PairExample]

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from schemas.counts import RecordCounts
 from schemas.errors import ConfigError, InputError
 from schemas.inspection.cli import main as inspect
 from schemas.manifest import load
+from schemas.mrc import RecordCounts
 from schemas.shards import read_examples, read_rejects
 from schemas.verification import find_problems
 from training.convert import ConvertConfig, run

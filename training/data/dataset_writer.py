@@ -11,13 +11,15 @@ import pyarrow as pa
 
 from schemas import manifest
 from schemas.card import dataset_card
+from schemas.catalog import REJECTS, arrow_schema
 from schemas.counts import Counts
 from schemas.errors import ConfigError
 from schemas.manifest import InputFile, Manifest, ShardEntry
 from schemas.provenance import commit, polyspan_version
 from schemas.rejects import Reject
 from schemas.runtime.output_folder import foreign_files
-from schemas.shards import ROWS_PER_BATCH, SCHEMAS, Example, shard_name, write_shard
+from schemas.shards import ROWS_PER_BATCH, shard_name, write_shard
+from schemas.spec import Example
 from training.runtime import atomic_write
 from training.runtime.outputs import dataset_files
 
@@ -51,7 +53,7 @@ def write_dataset(
 ) -> Manifest:
     """Writes the examples in their order, and returns the manifest. The same arguments give the same bytes.
 
-    `schema` is a name of `schemas.shards.EXAMPLES`, such as "candidates/1". `counts`, of each language, is looked at
+    `schema` is a name of `schemas.catalog.SCHEMAS`, such as "candidates/1". `counts`, of each language, is looked at
     after the last example, so that an iterator may fill it. `config` holds plain JSON values; `versions` those of
     libraries besides polyspan and pyarrow that decide the rows. One batch is held in memory.
 
@@ -64,7 +66,7 @@ def write_dataset(
         index = Manifest(
             schema=schema,
             shards=_write_shards(beside, schema, examples, rows_per_shard),
-            rejects=(_write(beside, f"rejects/{shard_name(0, 1)}", "rejects/1", map(_reject_row, rejects)),),
+            rejects=(_write(beside, f"rejects/{shard_name(0, 1)}", REJECTS, map(_reject_row, rejects)),),
             counts=dict(counts),
             config=dict(config or {}),
             versions={"polyspan": polyspan_version(), "pyarrow": pa.__version__, **(versions or {})},
@@ -97,7 +99,7 @@ def _write_shards(
 
 def _write(folder: Path, file: str, schema: str, rows: Iterator[dict[str, Any]]) -> ShardEntry:
     (folder / file).parent.mkdir(exist_ok=True)
-    fields = SCHEMAS[schema]
+    fields = arrow_schema(schema)
     batches = (
         pa.RecordBatch.from_pylist(some, schema=fields) for some in iter(lambda: list(islice(rows, ROWS_PER_BATCH)), [])
     )

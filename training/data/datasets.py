@@ -14,11 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas import manifest
+from schemas.catalog import SCHEMAS
 from schemas.manifest import DatasetError, Manifest, ShardEntry
 from schemas.shards import check_shard, langs_of, open_shard, stray_files
-
-# The texts that one sequence of the encoder is made of.
-TEXTS = {"clism/1": ("masked_source_text", "target_text"), "anchor_mrc/1": ("query_text", "context_text")}
 
 
 class ShardRows:
@@ -31,7 +29,7 @@ class ShardRows:
         """Use `open_datasets`, which checks the folders first."""
         self.folders = tuple(folders)
         self.schema = indices[0].schema
-        self.texts = TEXTS[self.schema]
+        self.texts = SCHEMAS[self.schema].encoder_texts
         self.fingerprint = _fingerprint(indices)
         self._indices = tuple(indices)
         self._batches: list[pa.RecordBatch] = []
@@ -112,8 +110,9 @@ def open_datasets(folders: Sequence[str | Path], checksums: bool = True, threads
 
 
 def _check_folder(path: Path, index: Manifest, first: Path, schema: str) -> None:
-    if index.schema not in TEXTS:
-        raise DatasetError(f"{path}: no recipe trains on schema {index.schema}, only on {', '.join(sorted(TEXTS))}")
+    if not SCHEMAS[index.schema].encoder_texts:
+        known = ", ".join(name for name, spec in sorted(SCHEMAS.items()) if spec.encoder_texts)
+        raise DatasetError(f"{path}: no recipe trains on schema {index.schema}, only on {known}")
     if index.schema != schema:
         raise DatasetError(
             f"{path}: has schema {index.schema}, but {first} has {schema}. One run trains on one schema: "

@@ -20,8 +20,7 @@ from typing import Any, Literal
 import torch
 
 from schemas import manifest
-from schemas.candidates import Candidate, CandidateSet
-from schemas.counts import CandidateCounts
+from schemas.candidates import Candidate, CandidateCounts, CandidateSet
 from schemas.errors import ConfigError, InputError
 from schemas.manifest import Manifest
 from schemas.mrc import MrcExample

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from schemas.counts import RecordCounts
+from schemas.mrc import RecordCounts
 from training.metrics import accuracy, entity_f1, squad
 from training.tasks.tags import Entity, entities
 

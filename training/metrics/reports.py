@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from schemas.counts import RecordCounts
+from schemas.mrc import RecordCounts
 from training.metrics.tables import Table, latex, markdown, text
 
 TITLES = {

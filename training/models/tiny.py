@@ -13,11 +13,11 @@ import sentencepiece
 import torch
 from transformers import PreTrainedTokenizerBase, XLMRobertaConfig, XLMRobertaForMaskedLM, XLMRobertaTokenizer
 
+from schemas.catalog import SCHEMAS
 from schemas.clism import QUE_TOKEN
 from schemas.shards import read_shards
 from training.models.folder import Pretrained
 
-TEXTS = {"clism/1": ("source_text", "target_text"), "anchor_mrc/1": ("query_text", "context_text")}
 MOST_TEXTS = 20_000  # that the tokenizer is trained on
 VOCABULARY = 6_000
 LAYERS, HIDDEN, HEADS, INNER, POSITIONS = 2, 128, 4, 512, 514
@@ -76,6 +76,6 @@ def sentencepiece_model(texts: Iterator[str], size: int, coverage: float = 1.0, 
 
 def texts(datasets: Sequence[str], schema: str) -> Iterator[str]:
     for folder in datasets:
-        for batch in read_shards(folder, columns=TEXTS[schema]):
+        for batch in read_shards(folder, columns=SCHEMAS[schema].vocabulary_texts):
             for row in batch.to_pylist():
                 yield from (text.replace(QUE_TOKEN, " ") for text in row.values())

@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
-from schemas.counts import RecordCounts
 from schemas.errors import InputError
-from schemas.mrc import MrcExample, PairExample, TaggingExample, labels_in
+from schemas.mrc import MrcExample, PairExample, RecordCounts, TaggingExample, labels_in
 
 Record = MrcExample | TaggingExample | PairExample
 R = TypeVar("R", bound=Record)

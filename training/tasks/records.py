@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
 import os
@@ -12,9 +11,9 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from schemas import manifest
-from schemas.counts import RecordCounts
+from schemas.did_you_mean import closest
 from schemas.errors import ConfigError, InputError
-from schemas.mrc import MrcExample, PairExample, TaggingExample, labels_in
+from schemas.mrc import MrcExample, PairExample, RecordCounts, TaggingExample, labels_in
 from schemas.shards import read_examples
 from training.engine.run_folder import fingerprint_of_dataset
 from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneRecipe
@@ -60,7 +59,7 @@ def task_of(name: str) -> Task:
     """Raises `ConfigError` naming the task that may have been meant."""
     if name in TASKS:
         return TASKS[name]
-    close = difflib.get_close_matches(name, TASKS, n=1)
+    close = closest(name, TASKS, 1)
     hint = f"Did you mean {close[0]!r}?" if close else f"Tasks: {', '.join(TASKS)}"
     raise ConfigError(f"unknown task {name!r}. {hint}")
 

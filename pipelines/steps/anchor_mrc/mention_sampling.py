@@ -28,7 +28,7 @@ from pipelines.steps.anchor_mrc.hash_draws import (
 from pipelines.steps.anchor_mrc.queries import title_names
 from pipelines.steps.wikipedia.title_table import KINDS, TitleTable
 from pipelines.steps.wikipedia.titles import RULES
-from schemas.counts import AnchorCounts
+from schemas.anchor_mrc import AnchorCounts
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 
 SPARE_CONTEXTS = 3  # drawn for an entity beyond those that it needs: some turn out to mention it

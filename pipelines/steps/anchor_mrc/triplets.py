@@ -17,8 +17,7 @@ from pipelines.steps.anchor_mrc.mention_sampling import ANSWERABLE, DEFINITION, 
 from pipelines.steps.anchor_mrc.queries import anonymise, first_words, query_problem, title_names
 from pipelines.steps.anchor_mrc.whole_words import Searchable
 from pipelines.steps.common.tokenize import tokenizer_for
-from schemas.anchor_mrc import AnchorMrcExample, ArticleRef
-from schemas.counts import AnchorCounts
+from schemas.anchor_mrc import AnchorCounts, AnchorMrcExample, ArticleRef
 from schemas.errors import ConfigError
 from schemas.languages import language
 from schemas.rejects import Reject

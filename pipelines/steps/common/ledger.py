@@ -1,4 +1,4 @@
-"""Exact counts and a bounded sample of rejects, kept chunk by chunk and added up in any order."""
+"""Exact counts and a bounded sample of rejects. They are kept per chunk and can be added up in any order."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from schemas.rejects import Reject
 class Ledger:
     """What became of the records of some chunks.
 
-    `sample` holds, per language (or pair) and reason, the `sample_size` rejects that a hash of (seed, reject) ranks
-    first: which ones they are depends on the input alone, never on the order in which chunks are done.
+    `sample` holds, per language (or pair), unit and reason, the `sample_size` rejects that a hash of (seed, reject)
+    ranks first. It depends only on the input, not on the order of the chunks.
     """
 
     seed: int
@@ -28,8 +28,10 @@ class Ledger:
     def add(self, langs: str, counts: Counts, rejects: Iterable[Reject] = ()) -> None:
         """Counts records of `langs` ("en-vi", "sw"), and each of `rejects` under its unit and reason.
 
-        Rejects that `counts` holds already are counted there alone, and not sampled.
+        Rejects that `counts` already includes must not be in `rejects`; they are not sampled. Raises `ValueError` for a
+        unit or reason that the schema does not have.
         """
+        counts.check_reasons()
         rejects = list(rejects)
         for (unit, reason), count in Counter((reject.unit, reject.reason) for reject in rejects).items():
             counts = counts.with_rejects(unit, {reason: count})
@@ -58,7 +60,7 @@ class Ledger:
         return hashlib.blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).digest(), key
 
     def sorted_sample(self) -> list[Reject]:
-        """The sample in the order in which it is written: by pair, unit, reason, then where the record stood."""
+        """Returns the sample in the order in which it is written: by pair, unit, reason, then the record's position."""
         return sorted(self.sample, key=lambda r: (r.pair, r.unit, r.reason, r.corpus, r.line, r.excerpt))
 
     def to_json(self) -> dict[str, Any]:

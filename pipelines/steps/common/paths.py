@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import glob
 import os
 import re
@@ -11,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from pipelines.steps.common.sentence_pairs import LanguagePair
+from schemas.did_you_mean import closest
 from schemas.errors import ConfigError
 
 _WILDCARD = re.compile(r"\*+|\?|\[[^]]+\]")
@@ -117,5 +117,5 @@ def _refuse(pattern: str) -> dict[tuple[str, ...], str]:
     if not _WILDCARD.search(folder):
         with os.scandir(folder or ".") as entries:
             names = sorted(entry.name for entry in islice(entries, _NAMES_COMPARED))
-        nearest = [os.path.join(folder, near) for near in difflib.get_close_matches(name, names, n=3)]
+        nearest = [os.path.join(folder, near) for near in closest(name, names)]
     raise ConfigError(f"{pattern}: {what}" + (f". Did you mean {' or '.join(nearest)}?" if nearest else ""))

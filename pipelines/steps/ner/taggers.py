@@ -11,7 +11,6 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pipelines.steps.common.sentence_pairs import EntityMention
 from pipelines.steps.ner import english_rules, english_words
+from schemas.did_you_mean import closest
 from schemas.errors import ConfigError
 from schemas.spans import CharSpan
 
@@ -173,7 +173,7 @@ def _find_pipeline(config: TaggerConfig, lang: str) -> tuple[Path, dict[str, Any
         folder = package / f"{meta.get('lang')}_{meta.get('name')}-{meta.get('version')}"
     elif not folder.exists():
         installed = spacy.util.get_installed_models()
-        close = get_close_matches(model, [BUILTIN, *installed, *_KNOWN_MODELS], n=3)
+        close = closest(model, [BUILTIN, *installed, *_KNOWN_MODELS])
         known = model if model in _KNOWN_MODELS else next((name for name in close if name in _KNOWN_MODELS), None)
         raise ConfigError(
             f"--tagger.model: {model!r} is neither {BUILTIN!r} nor an installed spaCy pipeline nor a folder. "

@@ -13,7 +13,7 @@ from pipelines.steps.wikipedia.titles import normalize_target, normalize_title, 
 from pipelines.steps.wikipedia.wikiextractor import BadLine, ExtractedPage
 from pipelines.steps.wikitext.plain_text import PlainText, plain_text
 from pipelines.steps.wikitext.site import Site
-from schemas.counts import AnchorCounts
+from schemas.anchor_mrc import AnchorCounts
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 
 REDIRECT = "redirect"  # a page's kind, beside those of `page_kind`

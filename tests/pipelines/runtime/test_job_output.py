@@ -15,8 +15,7 @@ import pipelines.runtime.job_output
 from pipelines.runtime.job_output import NAMES_OF_A_DATASET, Request, files_of, make_dataset
 from pipelines.runtime.work_folder import WorkFolder, replace_file
 from schemas import manifest as manifests
-from schemas.clism import ARROW_SCHEMA
-from schemas.counts import PairCounts
+from schemas.clism import ARROW_SCHEMA, PairCounts
 from schemas.errors import ConfigError, InputError, OutputError
 from schemas.manifest import InputFile, Manifest, ShardEntry
 from schemas.rejects import Reject

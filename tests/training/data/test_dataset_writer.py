@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from schemas.counts import Counts, RecordCounts
+from schemas.counts import Counts
 from schemas.errors import ConfigError
 from schemas.manifest import InputFile, load
-from schemas.mrc import PairExample
+from schemas.mrc import PairExample, RecordCounts
 from schemas.rejects import Reject
 from schemas.shards import read_examples, read_rejects
 from schemas.verification import find_problems

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from schemas.counts import RecordCounts
 from schemas.errors import InputError
-from schemas.mrc import MrcExample, problems
+from schemas.mrc import MrcExample, RecordCounts, problems
 from schemas.spans import CharSpan
 from training.tasks import mlqa, squad, tydiqa, xquad
 

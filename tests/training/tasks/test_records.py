@@ -10,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from schemas.counts import RecordCounts
 from schemas.errors import ConfigError, InputError
 from schemas.manifest import DatasetError
-from schemas.mrc import MrcExample, PairExample, TaggingExample
+from schemas.mrc import MrcExample, PairExample, RecordCounts, TaggingExample
 from schemas.spans import CharSpan
 from training import convert, score
 from training.convert import ConvertConfig

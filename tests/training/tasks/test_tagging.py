@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from schemas.counts import RecordCounts
 from schemas.errors import InputError
-from schemas.mrc import problems
+from schemas.mrc import RecordCounts, problems
 from training import convert, score
 from training.convert import ConvertConfig
 from training.score import ScoreConfig

@@ -4,7 +4,8 @@ import json
 import random
 
 from pipelines.steps.common.ledger import Ledger
-from schemas.counts import AnchorCounts, PairCounts
+from schemas.anchor_mrc import AnchorCounts
+from schemas.clism import PairCounts
 from schemas.rejects import Reject
 
 

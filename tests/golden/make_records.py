@@ -1,7 +1,7 @@
-"""Writes `candidates-1/`, `mrc-1/`, `pair-1/` and `tagging-1/`, small datasets that later releases must still read:
-`python make_records_1.py`. The texts are made up.
+"""Writes `candidates-1/`, `mrc-1/`, `mrc-2/`, `pair-1/` and `tagging-1/`, small datasets that later releases must still
+read: `python make_records.py`. The texts are made up.
 
-A released golden dataset is never written again: what a new schema version needs is a script and a folder of its own.
+The script always writes the same bytes. A new version of a schema gets examples and a folder of its own.
 """
 
 from __future__ import annotations
@@ -9,21 +9,23 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from schemas.candidates import Candidate, CandidateSet
+from schemas.candidates import Candidate, CandidateCounts, CandidateSet
 from schemas.card import dataset_card
-from schemas.counts import CandidateCounts, Counts, RecordCounts
+from schemas.catalog import REJECTS, arrow_schema
+from schemas.counts import Counts
 from schemas.manifest import FILE_NAME, InputFile, Manifest, ShardEntry
-from schemas.mrc import MrcExample, PairExample, TaggingExample
+from schemas.mrc import MrcExample, PairExample, RecordCounts, TaggingExample
 from schemas.rejects import Reject
-from schemas.shards import SCHEMAS, Example, shard_name, write_shard
+from schemas.shards import shard_name, write_shard
 from schemas.spans import CharSpan
 
-# Language, query, context with its answers in [brackets], other published answers, the label that is asked for. What
-# they try: combining marks, right-to-left text, languages without spaces, letters outside the Basic Multilingual Plane
-# before an answer, several answers, none, and one whose place is not known.
+# Language, query, context with its answers in [brackets], other published answers, the label that is asked for. They
+# cover combining marks, right-to-left text, languages without spaces, letters outside the Basic Multilingual Plane
+# before an answer, several answers, no answer, and an answer whose span is not known.
 QUESTIONS = [
     ("ar", "أين تعيش آنا؟", "تعيش آنا في [هانوي].", (), None),
     ("en", "Where does Anna live?", "😀 Anna lives in [Hanoi], yes, [Hanoi].", ("the city of Hanoi",), None),
@@ -34,7 +36,23 @@ QUESTIONS = [
     ("th", "สมชายทำงานที่ไหน", "สมชายทำงานที่[กรุงเทพฯ]ทุกวัน", (), None),
     ("zh", "她住在哪里?", "她住在[北京]。", ("北京市",), None),
 ]
-# Language and words, which stand next to one another where `_` precedes them, with their tags.
+# mrc/2: language of the context, language of the query if it differs, id, published id if it differs, query, context,
+# answer. The same id may occur with queries in two languages.
+QUESTIONS_2 = [
+    ("de", None, "q1", None, "Wo wohnt Anna?", "😀 Anna wohnt in Hanoi.", "Hanoi"),
+    ("de", "es", "q1", None, "¿Dónde vive Anna?", "😀 Anna wohnt in Hanoi.", "Hanoi"),
+    ("de", "es", "q1#2", "q1", "¿Dónde vive Ben?", "Ben wohnt in Bonn.", "Bonn"),
+    ("hi", "en", "q1", None, "Where was Ravi born?", "रवि का जन्म मुंबई में हुआ था।", "मुंबई"),
+]
+COUNTS_2 = {
+    "de": RecordCounts(4, 3, {"breaks_contract": 1}, 4, 3, {"breaks_contract": 1}),
+    "hi": RecordCounts(2, 2, {}, 2, 1, {"answer_elsewhere": 1}),
+}
+REJECTS_2 = [
+    Reject("breaks_contract", "record", "r1", "de", "golden", 4, "id is empty: …"),
+    Reject("answer_elsewhere", "label", "q2", "hi", "golden", 6, "वाराणसी, 3 ⟵ यह नहीं बताया गया।"),
+]
+# Language and words with their tags. There is no space before a word with `_`.
 SENTENCES = [
     ("ar", "آنا/B-PER تعيش/O في/O هانوي/B-LOC _./O"),
     ("en", "😀/O Anna/B-PER Lee/I-PER lives/O in/O Hanoi/B-LOC _./O"),
@@ -50,7 +68,7 @@ PAIRS = [
     ("en", "Nobody judged this.", "No one has judged this.", None),
     ("vi", "Anna sống ở Hà Nội.", "😀 Hà Nội là nơi Anna sống.", "1"),
 ]
-# Question, language, spans of its context with their probability, the rank of the first that is an answer.
+# Id of the question, language, spans of its context with their probability, the rank of the first true answer.
 CANDIDATES = [
     ("q1", "ar", [(12, 17, 0.75), (9, 17, 0.125)], 1),
     ("q2", "en", [(2, 6, 0.5), (16, 21, 0.25), (28, 33, 0.125)], 2),
@@ -67,6 +85,18 @@ def questions() -> list[MrcExample]:
             answers.append(CharSpan(start, start + len(match[1])))
         texts = (*(span.of(context) for span in answers), *others)
         rows.append(MrcExample(f"q{number}", lang, query, context, tuple(answers), texts, bool(texts), "golden", label))
+    return rows
+
+
+def questions_2() -> list[MrcExample]:
+    rows = []
+    for lang, query_lang, id_, source_id, query, context, answer in QUESTIONS_2:
+        span = CharSpan(context.index(answer), context.index(answer) + len(answer))
+        rows.append(
+            MrcExample(id_, lang, query, context, (span,), (answer,), True, "golden", None, query_lang, source_id)
+        )
+    # The context does not hold the answer at its published offset: its text is kept, its span is not.
+    rows.append(MrcExample("q2", "hi", "अन्ना कहाँ रहती है?", "यह नहीं बताया गया।", (), ("वाराणसी",), True, "golden", None))
     return rows
 
 
@@ -97,12 +127,16 @@ def candidates() -> list[CandidateSet]:
     ]
 
 
-EXAMPLES = {"candidates/1": candidates, "mrc/1": questions, "pair/1": pairs, "tagging/1": sentences}
+EXAMPLES = {
+    "candidates/1": candidates,
+    "mrc/1": questions,
+    "mrc/2": questions_2,
+    "pair/1": pairs,
+    "tagging/1": sentences,
+}
 
 
-def write(folder: Path, schema: str, rows: Sequence[Example] | None = None, shards: int = 2) -> Manifest:
-    """A whole dataset folder of these examples (or the golden ones), with one reject for each language."""
-    rows = EXAMPLES[schema]() if rows is None else rows
+def one_reject_per_language(schema: str, rows: Sequence[Any]) -> tuple[dict[str, Counts], list[Reject]]:
     names = sorted({row.lang for row in rows})
     none = CandidateCounts() if schema == "candidates/1" else RecordCounts()
     counts: dict[str, Counts] = {}
@@ -115,6 +149,13 @@ def write(folder: Path, schema: str, rows: Sequence[Example] | None = None, shar
         Reject("breaks_contract", "record", f"r{at}", name, "golden", at, "id is empty: …")
         for at, name in enumerate(names, start=1)
     ]
+    return counts, rejects
+
+
+def write(folder: Path, schema: str, rows: Sequence[Any] | None = None, shards: int = 2) -> Manifest:
+    """Writes a dataset folder of these examples (or the golden ones)."""
+    rows = EXAMPLES[schema]() if rows is None else rows
+    counts, rejects = (COUNTS_2, REJECTS_2) if schema == "mrc/2" else one_reject_per_language(schema, rows)
     size = -(-len(rows) // shards)
     entries = [
         write_file(folder, f"data/{shard_name(at, shards)}", schema, rows[at * size : (at + 1) * size])
@@ -123,19 +164,19 @@ def write(folder: Path, schema: str, rows: Sequence[Example] | None = None, shar
     manifest = Manifest(
         schema=schema,
         shards=tuple(entries),
-        rejects=(write_file(folder, f"rejects/{shard_name(0, 1)}", "rejects/1", rejects),),
+        rejects=(write_file(folder, f"rejects/{shard_name(0, 1)}", REJECTS, rejects),),
         counts=counts,
         config={"task": "golden"},
         versions={"polyspan": "golden"},
-        inputs=(InputFile("golden", "make_records_1.py", None, None),),
+        inputs=(InputFile("golden", "make_mrc_2.py" if schema == "mrc/2" else "make_records_1.py", None, None),),
     )
     (folder / "README.md").write_text(dataset_card(manifest), encoding="utf-8", newline="")
     (folder / FILE_NAME).write_text(manifest.to_json(), encoding="utf-8", newline="")
     return manifest
 
 
-def write_file(folder: Path, file: str, schema: str, rows: Sequence[Example | Reject]) -> ShardEntry:
-    fields = SCHEMAS[schema]
+def write_file(folder: Path, file: str, schema: str, rows: Sequence[Any]) -> ShardEntry:
+    fields = arrow_schema(schema)
     plain = [
         {name: getattr(row, name) for name in fields.names} if isinstance(row, Reject) else row.to_row() for row in rows
     ]
