@@ -81,7 +81,7 @@ def _repeated(ids: pa.Table) -> Iterator[str]:
     for repeated in values.filter(pc.greater(values["count_all"], 1)).to_pylist():
         count = repeated.pop("count_all")
         name = ", ".join(f"{column} {value}" for column, value in repeated.items() if value is not None)
-        yield f"{name} stands in {count} rows: look at them with show --id"
+        yield f"{name} occurs in {count} rows: look at them with show --id"
 
 
 def _reject_problems(folder: Path, index: Manifest, shards: list[ShardEntry]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""`polyspan-inspect`: look at a dataset, count what it holds, check that it is whole."""
+"""`polyspan-inspect`: shows a dataset, counts what it holds, checks that it is whole."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import io
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from schemas import manifest
 from schemas.did_you_mean import did_you_mean
@@ -23,12 +23,12 @@ from schemas.verification import find_problems
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the exit code: 1 if `verify` found problems or the dataset cannot be read, 2 if there is none."""
+    """Returns the exit code: 1 if `verify` found problems or the dataset cannot be read, 2 if there is no dataset."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     answer_version("polyspan-inspect", arguments)
     try:
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that is not UTF-8 still shows the rest
+            sys.stdout.reconfigure(errors="backslashreplace")  # for terminals that are not UTF-8
         options = _parse(arguments)
         with ended_by_signals("polyspan-inspect", "It writes nothing: repeat the command."):
             code: int = options.run(options)
@@ -106,6 +106,10 @@ def _name(dataset: str) -> str:
     return Path(dataset).resolve().name
 
 
+if TYPE_CHECKING:
+    _Commands = argparse._SubParsersAction["_Parser"]
+
+
 class _Parser(argparse.ArgumentParser):
     """Says what may have been meant, and ends with exit code 2."""
 
@@ -121,7 +125,7 @@ class _Parser(argparse.ArgumentParser):
 def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = _Parser(
         prog="polyspan-inspect",
-        description="Look at a dataset of polyspan's, count what it holds, check that it is whole.",
+        description="Look at a dataset made by Polyspan, count what it holds, check that it is whole.",
         epilog="examples:\n"
         "  polyspan-inspect show clism-en-vi\n"
         "  polyspan-inspect show clism-en-vi --rejects no_mention\n"
@@ -132,21 +136,21 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     )
     parser.add_argument("-V", "--version", action="store_true", help="print the version, and the commit of a checkout")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    parsers = {"show": _add_show(commands), "stats": _add_stats(commands), "verify": _add_verify(commands)}
+    parser.words = tuple(parsers)
+    if arguments and arguments[0] not in parsers and not arguments[0].startswith("-"):
+        parser.refuse("command", arguments[0])
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        chosen: _Parser = options.parser
+        chosen.words = tuple(word for word in chosen.format_help().replace("[", " ").split() if word.startswith("--"))
+        chosen.refuse("argument", unknown[0])
+    return options
 
-    def command(run: object, name: str, help: str, epilog: str) -> _Parser:
-        added: _Parser = commands.add_parser(
-            name,
-            help=help,
-            description=f"{help[0].upper()}{help[1:]}.",
-            epilog=f"{epilog}\n\n{EXIT_CODES}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
-        )
-        added.set_defaults(run=run, parser=added)
-        added.add_argument("dataset", metavar="DATASET", help="a dataset folder: the one that holds manifest.json")
-        return added
 
-    showing = command(
+def _add_show(commands: _Commands) -> _Parser:
+    parser = _add_command(
+        commands,
         show,
         "show",
         "print examples with their answers marked",
@@ -154,58 +158,78 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         "  polyspan-inspect show clism-en-vi --count 20 --pair en-vi\n"
         "  polyspan-inspect show wiki-sw --unanswerable\n"
         "  polyspan-inspect show clism-en-vi --id 8f14e45fceea167a5a36\n"
-        "  polyspan-inspect show clism-en-vi --rejects            a sample of everything that was left out\n"
-        "  polyspan-inspect show clism-en-vi --rejects no_link    … for this reason",
+        "  polyspan-inspect show clism-en-vi --rejects            a sample of all refused records\n"
+        "  polyspan-inspect show clism-en-vi --rejects no_link    a sample of those refused for this reason",
     )
-    showing.add_argument("--count", type=_natural, default=5, metavar="N", help="how many (default: 5)")
-    _add_langs(showing)
-    showing.add_argument("--seed", type=int, default=0, metavar="N", help="another number shows others (default: 0)")
-    showing.add_argument(
-        "--rejects", nargs="?", const="", metavar="REASON", help="what was left out, for this or for any reason"
+    parser.add_argument("--count", type=_natural, default=5, metavar="N", help="print at most N (default: 5)")
+    _add_langs(parser)
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="choose others at random (default: 0)")
+    parser.add_argument(
+        "--rejects", nargs="?", const="", metavar="REASON", help="print refused records, all or those with this reason"
     )
-    kinds = showing.add_mutually_exclusive_group()
+    kinds = parser.add_mutually_exclusive_group()
     for flag, value in (("--answerable", True), ("--unanswerable", False)):
-        kinds.add_argument(flag, dest="answerable", action="store_const", const=value, help=f"only {flag[2:]} examples")
-    showing.add_argument("--id", metavar="ID", help="only the record with this id")
-    showing.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="auto (default): on a terminal"
+        kinds.add_argument(
+            flag, dest="answerable", action="store_const", const=value, help=f"print only {flag[2:]} examples"
+        )
+    parser.add_argument("--id", metavar="ID", help="print only the record with this id")
+    parser.add_argument(
+        "--color", choices=("auto", "always", "never"), default="auto", help="auto (default): only on a terminal"
     )
+    return parser
 
-    counting = command(
+
+def _add_stats(commands: _Commands) -> _Parser:
+    parser = _add_command(
+        commands,
         stats,
         "stats",
-        "count what was read, kept and left out, and tell what the examples are like",
+        "count what was read, kept and refused, and describe the examples in numbers",
         "example:\n  polyspan-inspect stats clism-en-vi --pair en-vi",
     )
-    _add_langs(counting)
-    counting.add_argument("--json", action="store_true", help="for machines")
+    _add_langs(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return parser
 
-    checking = command(
+
+def _add_verify(commands: _Commands) -> _Parser:
+    parser = _add_command(
+        commands,
         verify,
         "verify",
-        "check sizes, checksums, counts, and that every answer is in its place",
+        "check sizes, checksums and counts, and that every answer is where it should be",
         "example:\n  polyspan-inspect verify clism-en-vi",
     )
-    checking.add_argument("--quick", action="store_true", help="do not look at rows")
-    checking.add_argument(
-        "--limit", type=_natural, default=20, metavar="N", help="stop after N problems; 0: never (default: 20)"
+    parser.add_argument("--quick", action="store_true", help="do not read rows")
+    parser.add_argument(
+        "--limit", type=_natural, default=20, metavar="N", help="stop after N problems, or never if 0 (default: 20)"
     )
+    return parser
 
-    parsers = {"show": showing, "stats": counting, "verify": checking}
-    parser.words = tuple(parsers)
-    for each in parsers.values():
-        each.words = tuple(word for word in each.format_help().replace("[", " ").split() if word.startswith("--"))
-    if arguments and arguments[0] not in parsers and not arguments[0].startswith("-"):
-        parser.refuse("command", arguments[0])
-    options, unknown = parser.parse_known_args(arguments)
-    if unknown:
-        options.parser.refuse("argument", unknown[0])
-    return options
+
+def _add_command(
+    commands: _Commands, run: Callable[[argparse.Namespace], int], name: str, help: str, epilog: str
+) -> _Parser:
+    parser: _Parser = commands.add_parser(
+        name,
+        help=help,
+        description=f"{help[0].upper()}{help[1:]}.",
+        epilog=f"{epilog}\n\n{EXIT_CODES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run, parser=parser)
+    parser.add_argument("dataset", metavar="DATASET", help="a dataset folder, which holds manifest.json")
+    return parser
 
 
 def _add_langs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--pair", "--lang", dest="langs", metavar="LANG", help="only this language pair, as en-vi, or language, as sw"
+        "--pair",
+        "--lang",
+        dest="langs",
+        metavar="LANG",
+        help="use only this language pair, such as en-vi, or language, such as sw",
     )
 
 

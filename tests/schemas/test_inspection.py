@@ -259,7 +259,7 @@ def test_a_que_of_the_text_itself_is_not_taken_for_a_question(golden):
 
 def test_an_id_that_stands_twice_is_found(golden, tmp_path):
     twice = replace(golden.examples()[6], id=golden.examples()[0].id)
-    assert problems_with(golden, tmp_path, (6, twice)) == [f"id {1:020x} stands in 2 rows: look at them with show --id"]
+    assert problems_with(golden, tmp_path, (6, twice)) == [f"id {1:020x} occurs in 2 rows: look at them with show --id"]
 
 
 @pytest.mark.parametrize(

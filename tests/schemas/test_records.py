@@ -64,8 +64,8 @@ def test_the_golden_dataset_of_the_second_version_is_still_read_and_written_byte
     "row, changes, said",
     [
         (2, {"answers": ()}, "de: the manifest counts 3 labels_kept, but the shards hold 2"),
-        (1, {"query_lang": None}, "lang de, id q1 stands in 2 rows"),
-        (2, {"id": "q1"}, "lang de, query_lang es, id q1 stands in 2 rows"),
+        (1, {"query_lang": None}, "lang de, id q1 occurs in 2 rows"),
+        (2, {"id": "q1"}, "lang de, query_lang es, id q1 occurs in 2 rows"),
         (0, {"query_lang": "de"}, "row 0 (id q1): query_lang is de, as lang"),
     ],
 )
@@ -166,7 +166,7 @@ def test_an_answer_at_a_rank_is_found_among_so_many(rank, hits):
         ("mrc/1", 1, {"lang": "xx"}, "xx has no counts in the manifest"),
         ("tagging/1", 1, {"tags": ("O",)}, "row 1 (id s2): 7 tokens, but 1 tags"),
         ("pair/1", 1, {"task": ""}, "row 1 (id p2): task is empty"),
-        ("pair/1", 1, {"id": "p3"}, "lang en, id p3 stands in 2 rows"),
+        ("pair/1", 1, {"id": "p3"}, "lang en, id p3 occurs in 2 rows"),
         ("candidates/1", 1, {"gold_rank": 9}, "row 1 (id q2): gold_rank is 9"),
         ("candidates/1", 1, {"gold_rank": 1}, "en: the manifest counts 0 hits_at_1, but the shards hold 1"),
     ],
