@@ -20,7 +20,7 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from pipelines.runtime.job_context import FILES, JobContext
+from pipelines.runtime.job_context import FILES_STAGE, JobContext
 from pipelines.runtime.work_folder import WorkFolder, replace_file
 from pipelines.steps.anchor_mrc.hash_draws import Ints
 from pipelines.steps.anchor_mrc.link_resolution import (
@@ -156,7 +156,7 @@ def digest_file(numbered: tuple[int, tuple[str, str]], job: JobContext) -> str:
         digest = file_digest(path)
         return None, {"inputs": [InputFile(path.rsplit("/", 1)[-1], shown, digest.size_bytes, digest.sha256)._asdict()]}
 
-    job.work.run_once(FILES, f"{number:05d}", make)
+    job.work.run_once(FILES_STAGE, f"{number:05d}", make)
     return path
 
 
