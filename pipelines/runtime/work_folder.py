@@ -63,7 +63,7 @@ class WorkFolder:
             return json.loads(stream.read())
 
     def table(self, stage: str, key: str, columns: list[str] | None = None) -> pa.Table:
-        """Reads the table of a finished step. A local file is mapped into memory, so that only used columns are read."""
+        """Reads the table of a finished step; of a local file, which is mapped into memory, only what is used."""
         with self._open(stage, key) as reader:
             table = reader.read_all()
         return table.select(columns) if columns else table
