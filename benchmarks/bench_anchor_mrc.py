@@ -115,7 +115,7 @@ def watch_steps(seconds: dict[str, float]) -> None:
         (pages, "normalize_target", "titles of links"),
         (anchor_mrc_transforms, "pages_table", "pages to Arrow"),
         (anchor_mrc_transforms, "build_titles", "title table"),
-        (anchor_mrc_transforms, "links_of", "resolve links"),
+        (anchor_mrc_transforms, "resolve_links", "resolve links"),
         (anchor_mrc_transforms, "link_rejects", "rejects of links"),
         (anchor_mrc_transforms, "mentions_of", "sample mentions"),
         (anchor_mrc_transforms, "sample_mentions", "sample mentions"),

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from importlib import metadata
+from typing import Any
 
 import apache_beam as beam
 import pyarrow
 
 import schemas.anchor_mrc
 from pipelines.anchor_mrc_transforms import (
-    EXAMPLES,
-    LINKED,
-    PAGES,
-    SAMPLED,
-    TEXTS,
-    TITLES,
-    WANTED,
     BuildTitles,
-    Chunk,
     CutTexts,
     DigestFiles,
     ForEachPart,
+    PageChunk,
     ReadDump,
     ResolveLinks,
     make_examples,
@@ -31,13 +25,21 @@ from pipelines.anchor_mrc_transforms import (
     want_texts,
 )
 from pipelines.inputs import Inputs, anchor_mrc_inputs
-from pipelines.inputs import expand_specs as expand_specs
 from pipelines.recipes import AnchorMrcConfig
 from pipelines.runtime.dataset_sink import WriteDataset
 from pipelines.runtime.job_context import JobContext
 from pipelines.runtime.job_output import Request, make_dataset
 from pipelines.runtime.launch import launch, runner_options, sizes_and_times
 from pipelines.runtime.work_folder import WorkFolder
+from pipelines.steps.anchor_mrc.stage_tables import (
+    EXAMPLES_STAGE,
+    LINKED_STAGE,
+    PAGES_STAGE,
+    SAMPLED_STAGE,
+    TEXTS_STAGE,
+    TITLES_STAGE,
+    WANTED_STAGE,
+)
 from pipelines.steps.common.paths import distinct_names
 from pipelines.steps.common.tokenize import tokenizer_version
 from pipelines.steps.wikipedia.dump import DumpRange, SiteInfo, plan_ranges, read_siteinfo
@@ -50,20 +52,30 @@ from schemas.manifest import Manifest
 from schemas.provenance import commit, polyspan_version
 from schemas.runtime.shown_paths import shown_path, shown_paths
 
-LEDGERS = (PAGES, LINKED, SAMPLED, EXAMPLES)
-FILE_DAMAGE = ("corrupt_block", "unreadable_rest", "truncated")  # of `Damage.reason`: more than a page is missing
+LEDGERS = (PAGES_STAGE, LINKED_STAGE, SAMPLED_STAGE, EXAMPLES_STAGE)
+STAGES = {
+    PAGES_STAGE: "read",
+    LINKED_STAGE: "links resolved",
+    SAMPLED_STAGE: "entities sampled",
+    WANTED_STAGE: "contexts drawn",
+    TEXTS_STAGE: "texts cut",
+    EXAMPLES_STAGE: "paired",
+}
+STAGES_OF_PARTS = (SAMPLED_STAGE, WANTED_STAGE, EXAMPLES_STAGE)  # the other stages work on chunks
+FILE_DAMAGE = ("corrupt_block", "unreadable_rest", "truncated")  # reasons of `Damage` that cost more than one page
+WITHOUT_EFFECT = ("range_bytes", "tolerate_damage", "output", "overwrite", "workers")  # on the dataset's bytes
 
 
 def build(
     pipeline: beam.Pipeline,
     config: AnchorMrcConfig,
-    paths: Mapping[str, str],  # of the dumps, and what the manifest says of them
-    chunks: list[Chunk],
+    shown: Mapping[str, str],  # path of an input file → path as the manifest shows it
+    chunks: list[PageChunk],
     sites: dict[str, Site],
     manifest: Manifest,
     job: JobContext,
 ) -> None:
-    """The graph. Its elements name chunks of pages and parts of the entities (`anchor_transforms.py`)."""
+    """Builds the graph. Its elements name chunks of pages and parts of the entities (`stage_tables.py`)."""
     pages = pipeline | "ReadDump" >> ReadDump(chunks, sites, job)
     titles = pages | "BuildTitles" >> BuildTitles(job)
     linked = pages | "ResolveLinks" >> ResolveLinks(titles, config.triplets, job)
@@ -71,21 +83,27 @@ def build(
     wanted = sampled | "DrawContexts" >> ForEachPart(partial(want_texts, job=job), job)
     texts = pages | "CutTexts" >> CutTexts(wanted, config.triplets, job)
     examples = texts | "PairTexts" >> ForEachPart(partial(make_examples, job=job), job)
-    digests = pipeline | "DigestFiles" >> DigestFiles(paths, job)
+    digests = pipeline | "DigestFiles" >> DigestFiles(shown, job)
     (
         examples
-        | "Keys" >> beam.Map(lambda part, _: part.key, beam.pvalue.AsList(digests))
+        | "Keys" >> beam.Map(lambda part, all_files_digested: part.key, beam.pvalue.AsList(digests))
         | "WriteDataset"
         >> WriteDataset(
-            config.output, schemas.anchor_mrc.ARROW_SCHEMA, manifest, config.rows_per_shard, EXAMPLES, LEDGERS, job
+            config.output,
+            schemas.anchor_mrc.ARROW_SCHEMA,
+            manifest,
+            config.rows_per_shard,
+            EXAMPLES_STAGE,
+            LEDGERS,
+            job,
         )
     )
 
 
 def run(config: AnchorMrcConfig, runner_arguments: Sequence[str] = ()) -> dict[str, Manifest]:
-    """Makes the dataset, or one for each language, and returns their manifests by folder.
+    """Makes the dataset, or one for each language, and returns the manifests by folder.
 
-    What cannot work raises `ConfigError` or `InputError` before any worker starts.
+    Raises `ConfigError` or `InputError` before any worker starts if the configuration or an input file cannot work.
     """
     runner_options(runner_arguments, config.workers)
     inputs = anchor_mrc_inputs(config)
@@ -103,43 +121,39 @@ def _run(config: AnchorMrcConfig, inputs: dict[str, Inputs], runner_arguments: S
     sites = {lang: site_of_dumps(lang, files.dumps, config.any_siteinfo) for lang, files in inputs.items()}
     paths = [path for files in inputs.values() for path in (*files.dumps, *files.extracted)]
     chunks = plan_chunks(inputs, distinct_names(paths), config.range_bytes)
-    versions = {"polyspan": polyspan_version(), "pyarrow": pyarrow.__version__, "numpy": metadata.version("numpy")}
-    for lang in inputs:
-        versions |= {f"{lang}.{name}": found for name, found in tokenizer_version(lang).items()}
-    decides = asdict(config)
-    for name in ("range_bytes", "tolerate_damage", "output", "overwrite", "workers"):
-        del decides[name]
-    told = {name: value for name, value in asdict(shown_config(config)).items() if name in decides}
-    # `range_bytes` decides what the work folder's chunks are, but no byte of the dataset.
+    versions = versions_of(inputs)
+    settings = _settings_with_effect(shown_config(config))
+    manifest = Manifest.planned(f"{schemas.anchor_mrc.NAME}/{schemas.anchor_mrc.VERSION}", settings, versions, commit())
     identity = {
-        "config": decides,
+        "config": _settings_with_effect(config),
         "versions": versions,
         "commit": commit(),
         "inputs": sizes_and_times(paths),
-        "range_bytes": config.range_bytes,
+        "range_bytes": config.range_bytes,  # decides the chunks of the work folder, but no byte of the dataset
     }
-    manifest = Manifest.planned(f"{schemas.anchor_mrc.NAME}/{schemas.anchor_mrc.VERSION}", told, versions, commit())
 
     def run_job(folder: str, work: WorkFolder) -> None:
-        into, job = (
-            replace(config, output=folder),
-            JobContext(work, config.seed, config.rejects_per_reason, AnchorCounts),
-        )
+        job = JobContext(work, config.seed, config.rejects_per_reason, AnchorCounts)
+        into = replace(config, output=folder)
         launch(
             lambda pipeline: build(pipeline, into, shown_paths(paths), chunks, sites, manifest, job),
-            lambda: progress_line(job, len(chunks)),
+            lambda: progress_line(work, len(chunks)),
             options,
         )
 
-    read = {
+    files_by_option = {
         "--dump": tuple(path for files in inputs.values() for path in files.dumps),
         "--extracted": tuple(path for files in inputs.values() for path in files.extracted),
     }
-    return make_dataset(Request(config.output, config.overwrite, manifest, read, paths, identity), run_job)
+    return make_dataset(Request(config.output, config.overwrite, manifest, files_by_option, paths, identity), run_job)
+
+
+def _settings_with_effect(config: AnchorMrcConfig) -> dict[str, Any]:
+    return {name: value for name, value in asdict(config).items() if name not in WITHOUT_EFFECT}
 
 
 def shown_config(config: AnchorMrcConfig) -> AnchorMrcConfig:
-    """The configuration as the manifest holds it: paths say nothing of the machine."""
+    """Returns the configuration as the manifest shows it, with paths that do not depend on the machine."""
     dump, extracted = (tuple(map(shown_spec, specs)) for specs in (config.dump, config.extracted))
     return replace(config, dump=dump, extracted=extracted)
 
@@ -150,7 +164,7 @@ def shown_spec(spec: str) -> str:
 
 
 def site_of_dumps(lang: str, paths: Sequence[str], any_siteinfo: bool) -> Site:
-    """The wiki's rules, as the first of its dump's files tells them. `ConfigError` for a dump of another wiki."""
+    """Returns the wiki's rules, from the first file of its dump. Raises `ConfigError` for a dump of another wiki."""
     infos = [read_siteinfo(path) for path in paths]
     for path, info in zip(paths, infos, strict=True):
         if not any_siteinfo and (problem := siteinfo_problem(lang, info)):
@@ -161,32 +175,41 @@ def site_of_dumps(lang: str, paths: Sequence[str], any_siteinfo: bool) -> Site:
     return site_of(lang, infos[0] if infos else SiteInfo("", "", "", True, ()))
 
 
-def plan_chunks(inputs: dict[str, Inputs], names: dict[str, str], range_bytes: int) -> list[Chunk]:
+def plan_chunks(inputs: dict[str, Inputs], names: dict[str, str], range_bytes: int) -> list[PageChunk]:
+    """Cuts the input files into chunks. `names` maps a file's path to its name in the dataset."""
     chunks = []
     for lang, files in inputs.items():
         sources: list[DumpRange | ExtractedFile] = [
-            part for path in files.dumps for part in plan_ranges(path, range_bytes)
+            dump_range for path in files.dumps for dump_range in plan_ranges(path, range_bytes)
         ]
         sources += map(ExtractedFile, files.extracted)
-        chunks += [Chunk(f"{lang}-{at:07d}", lang, names[source.path], source) for at, source in enumerate(sources)]
+        for number, source in enumerate(sources):
+            chunks.append(PageChunk(f"{lang}-{number:07d}", lang, names[source.path], source))
     return chunks
 
 
-def progress_line(job: JobContext, chunks: int) -> str:
-    work = job.work
-    langs = work.keys(TITLES)
-    parts = sum(work.summary(TITLES, lang)["parts"] for lang in langs)
-    steps = [(PAGES, "read", chunks), (LINKED, "links resolved", chunks), (SAMPLED, "entities sampled", parts)]
-    steps += [(WANTED, "contexts drawn", parts), (TEXTS, "texts cut", chunks), (EXAMPLES, "paired", parts)]
-    told = [(words, len(work.keys(stage)), total) for stage, words, total in steps]
-    return " · ".join(f"{words} {done:,} of {total:,}" for words, done, total in told if done) or "starting"
+def versions_of(langs: Iterable[str]) -> dict[str, str]:
+    """Returns the versions of the programs that decide the dataset's bytes, the tokenizers' by language."""
+    versions = {"polyspan": polyspan_version(), "pyarrow": pyarrow.__version__, "numpy": metadata.version("numpy")}
+    for lang in langs:
+        versions |= {f"{lang}.{name}": value for name, value in tokenizer_version(lang).items()}
+    return versions
+
+
+def progress_line(work: WorkFolder, chunks: int) -> str:
+    """Returns how many chunks or parts each stage that has begun has finished."""
+    parts = sum(work.summary(TITLES_STAGE, lang)["parts"] for lang in work.keys(TITLES_STAGE))
+    totals = {stage: parts if stage in STAGES_OF_PARTS else chunks for stage in STAGES}
+    done = {stage: len(work.keys(stage)) for stage in STAGES}
+    steps = [f"{words} {done[stage]:,} of {totals[stage]:,}" for stage, words in STAGES.items() if done[stage]]
+    return " · ".join(steps) or "starting"
 
 
 def damage(manifest: Manifest) -> dict[str, int]:
-    """Reason → how many dumps or blocks of them could not be read, and their pages are missing."""
-    found: dict[str, int] = {}
+    """Returns, by reason, how many files or blocks of dumps could not be read, so that their pages are missing."""
+    count_of: dict[str, int] = {}
     for counts in manifest.counts.values():
         for reason, count in counts.rejects()["page"].items():
             if reason in FILE_DAMAGE:
-                found[reason] = found.get(reason, 0) + count
-    return found
+                count_of[reason] = count_of.get(reason, 0) + count
+    return count_of

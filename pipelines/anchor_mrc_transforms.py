@@ -1,8 +1,12 @@
-"""The anchor-MRC job's transforms. Each does one step for one chunk of pages, or for one part of a wiki's entities, and
-keeps what it made in the work folder; Beam's elements only name these.
+"""The transforms of the anchor-MRC job. Each calls a step for one chunk of pages, or for one part of a wiki's entities,
+and keeps the result in the work folder; Beam's elements only name chunks and parts.
 
-A part is a run of entities in the order of their titles' hashes. So an example's place, like all that is drawn, depends
-on the wiki alone, not on how its dump is stored or cut.
+The table of stages is in `pipelines/steps/anchor_mrc/stage_tables.py`. Parts are runs of entities in the order of their
+titles' hashes. So an example's row, and all that is drawn for it, depends on the wiki alone, and not on how its dump is
+stored or cut.
+
+A step that reads files of all chunks or parts takes a side input that it does not use (`all_titles_built`). Beam starts
+a step only when its side inputs are complete, so this is a barrier: the files are there.
 """
 
 from __future__ import annotations
@@ -16,21 +20,29 @@ import apache_beam as beam
 import numpy as np
 import pyarrow as pa
 
-from pipelines.runtime.job_context import FILES, JobContext
+from pipelines.runtime.job_context import FILES_STAGE, JobContext
 from pipelines.runtime.work_folder import WorkFolder, replace_file
 from pipelines.steps.anchor_mrc.hash_draws import Ints
-from pipelines.steps.anchor_mrc.mention_sampling import (
-    cut_by_part,
+from pipelines.steps.anchor_mrc.link_resolution import (
     definitions_of,
     is_own_row,
     link_counts,
     link_rejects,
     linked_articles,
-    links_of,
     locator,
-    mentions_of,
-    sample_mentions,
-    wanted_texts,
+    resolve_links,
+)
+from pipelines.steps.anchor_mrc.mention_sampling import cut_by_part, mentions_of, sample_mentions, wanted_texts
+from pipelines.steps.anchor_mrc.stage_tables import (
+    DEFINED_STAGE,
+    EXAMPLES_STAGE,
+    LINKED_STAGE,
+    MENTIONS_STAGE,
+    PAGES_STAGE,
+    SAMPLED_STAGE,
+    TEXTS_STAGE,
+    TITLES_STAGE,
+    WANTED_STAGE,
 )
 from pipelines.steps.anchor_mrc.triplets import TripletConfig, cut_texts, pair_texts
 from pipelines.steps.common.files import file_digest, read_lines
@@ -42,14 +54,11 @@ from pipelines.steps.wikitext.site import Site
 from schemas.anchor_mrc import ARROW_SCHEMA, AnchorCounts
 from schemas.manifest import InputFile
 
-PAGES, TITLES, LINKED, DEFINED, MENTIONS = "pages", "titles", "linked", "defined", "mentions"
-SAMPLED, TALLIES, WANTED, TEXTS, EXAMPLES = "sampled", "tallies", "wanted", "texts", "examples"
-
-ARTICLES_PER_PART = 2000  # bounds what a worker holds of examples
+ARTICLES_PER_PART = 2000  # limits the examples that a worker holds in memory
 
 
-class Chunk(NamedTuple):
-    """The pages that begin in one range of a dump file, or those of an extracted file. Keys sort in that order."""
+class PageChunk(NamedTuple):
+    """The pages that begin in one range of a dump file, or the pages of an extracted file. Keys sort in this order."""
 
     key: str
     lang: str
@@ -57,8 +66,8 @@ class Chunk(NamedTuple):
     source: DumpRange | ExtractedFile
 
 
-class Part(NamedTuple):
-    """Entities `number * n / parts` to below `(number + 1) * n / parts` of a language's n."""
+class EntityPart(NamedTuple):
+    """Part `number` holds a language's entities `number * n / parts` to below `(number + 1) * n / parts`, n in all."""
 
     lang: str
     number: int
@@ -69,20 +78,20 @@ class Part(NamedTuple):
 
 
 class Wiki(NamedTuple):
-    """What is known of a language once all of its dump is read."""
+    """The cut of one language's wiki, known when its title table is built."""
 
-    chunks: tuple[str, ...]
+    chunks: tuple[str, ...]  # keys, in order
     parts: int
 
 
 @lru_cache(maxsize=64)
 def wiki_of(lang: str, work: WorkFolder) -> Wiki:
-    summary = work.summary(TITLES, lang)
+    summary = work.summary(TITLES_STAGE, lang)
     return Wiki(tuple(summary["chunks"]), summary["parts"])
 
 
 def titles_path(lang: str, job: JobContext) -> str:
-    return job.work.file(TITLES, f"{lang}.titles")
+    return job.work.file(TITLES_STAGE, f"{lang}.titles")
 
 
 @lru_cache(maxsize=2)
@@ -99,17 +108,17 @@ def titles_of(lang: str, job: JobContext) -> TitleTable:
 
 @dataclass
 class ReadDump(beam.PTransform):
-    """Ranges of dump files → chunks of articles: plain text and anchors, with where they lead."""
+    """Ranges of dump files → chunks of pages: plain text, anchors and their targets."""
 
-    chunks: list[Chunk]
+    chunks: list[PageChunk]
     sites: dict[str, Site]
     job: JobContext
 
-    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[Chunk]:
+    def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[PageChunk]:
         return pipeline | beam.Create(self.chunks) | beam.Reshuffle() | beam.Map(read_chunk, self.sites, self.job)
 
 
-def read_chunk(chunk: Chunk, sites: dict[str, Site], job: JobContext) -> Chunk:
+def read_chunk(chunk: PageChunk, sites: dict[str, Site], job: JobContext) -> PageChunk:
     def make() -> tuple[pa.Table, dict[str, Any]]:
         source = chunk.source
         pages: Iterable[Page | ExtractedPage | Damage | BadLine]
@@ -119,15 +128,15 @@ def read_chunk(chunk: Chunk, sites: dict[str, Site], job: JobContext) -> Chunk:
         ledger.add(chunk.lang, counts, rejects)
         return table, ledger.to_json()
 
-    job.work.run_once(PAGES, chunk.key, make)
+    job.work.run_once(PAGES_STAGE, chunk.key, make)
     return chunk
 
 
 @dataclass
 class DigestFiles(beam.PTransform):
-    """Dump files → the same, once their sizes and checksums are known."""
+    """Computes the input files' sizes and checksums, and returns their paths."""
 
-    shown: Mapping[str, str]  # path → what the manifest says of it
+    shown: Mapping[str, str]  # path → path as the manifest shows it
     job: JobContext
 
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[str]:
@@ -146,38 +155,38 @@ def digest_file(numbered: tuple[int, tuple[str, str]], job: JobContext) -> str:
         digest = file_digest(path)
         return None, {"inputs": [InputFile(path.rsplit("/", 1)[-1], shown, digest.size_bytes, digest.sha256)._asdict()]}
 
-    job.work.run_once(FILES, f"{number:05d}", make)
+    job.work.run_once(FILES_STAGE, f"{number:05d}", make)
     return path
 
 
 @dataclass
 class ResolveLinks(beam.PTransform):
-    """Chunks, once all titles are known → chunks whose mentions are found, sampled and parted by entity."""
+    """Chunks → chunks whose links are resolved, when all title tables are built. Their mentions are cut by part."""
 
     titles: beam.PCollection[str]
     config: TripletConfig
     job: JobContext
 
-    def expand(self, chunks: beam.PCollection[Chunk]) -> beam.PCollection[Chunk]:
-        return chunks | beam.Map(resolve_links, beam.pvalue.AsList(self.titles), self.config.per_entity, self.job)
+    def expand(self, chunks: beam.PCollection[PageChunk]) -> beam.PCollection[PageChunk]:
+        return chunks | beam.Map(resolve_chunk, beam.pvalue.AsList(self.titles), self.config.per_entity, self.job)
 
 
-def resolve_links(chunk: Chunk, _: list[str], per_entity: int, job: JobContext) -> Chunk:
+def resolve_chunk(chunk: PageChunk, all_titles_built: list[str], per_entity: int, job: JobContext) -> PageChunk:
     def make() -> tuple[pa.Table, dict[str, Any]]:
         titles, wiki = titles_of(chunk.lang, job), wiki_of(chunk.lang, job.work)
-        pages = job.work.table(PAGES, chunk.key)
+        pages = job.work.table(PAGES_STAGE, chunk.key)
         own_rows = is_own_row(pages, titles, wiki.chunks.index(chunk.key))
-        links = links_of(pages, titles, own_rows)
+        links = resolve_links(pages, titles, own_rows)
         for stage, table in (
-            (DEFINED, definitions_of(pages, titles, own_rows)),
-            (MENTIONS, mentions_of(pages, links, job.seed, per_entity)),
+            (DEFINED_STAGE, definitions_of(pages, titles, own_rows)),
+            (MENTIONS_STAGE, mentions_of(pages, links, job.seed, per_entity)),
         ):
             job.work.run_once(stage, chunk.key, partial(_parts, table, titles.counts.articles, wiki.parts))
         ledger = job.ledger()
         ledger.add(chunk.lang, link_counts(links), link_rejects(links, pages, chunk.lang, chunk.corpus))
         return linked_articles(links, pages.num_rows), ledger.to_json()
 
-    job.work.run_once(LINKED, chunk.key, make)
+    job.work.run_once(LINKED_STAGE, chunk.key, make)
     return chunk
 
 
@@ -187,26 +196,28 @@ def _parts(table: pa.Table, entities: int, parts: int) -> tuple[list[pa.Table], 
 
 @dataclass
 class CutTexts(beam.PTransform):
-    """Chunks, once all parts have said what they want → chunks whose queries and contexts are cut, by part."""
+    """Chunks → chunks whose queries and contexts are cut, when all parts have listed the texts that they want."""
 
-    wanted: beam.PCollection[Part]
+    wanted: beam.PCollection[EntityPart]
     config: TripletConfig
     job: JobContext
 
-    def expand(self, chunks: beam.PCollection[Chunk]) -> beam.PCollection[Chunk]:
+    def expand(self, chunks: beam.PCollection[PageChunk]) -> beam.PCollection[PageChunk]:
         return chunks | beam.Map(cut_chunk, beam.pvalue.AsList(self.wanted), self.config, self.job)
 
 
-def cut_chunk(chunk: Chunk, _: list[Part], config: TripletConfig, job: JobContext) -> Chunk:
+def cut_chunk(
+    chunk: PageChunk, all_texts_wanted: list[EntityPart], config: TripletConfig, job: JobContext
+) -> PageChunk:
     def make() -> tuple[list[pa.Table], dict[str, Any]]:
         wiki = wiki_of(chunk.lang, job.work)
         number = wiki.chunks.index(chunk.key)
-        wanted = [job.work.part(WANTED, Part(chunk.lang, index).key, number) for index in range(wiki.parts)]
-        pages, linked = (job.work.table(stage, chunk.key) for stage in (PAGES, LINKED))
+        wanted = [job.work.part(WANTED_STAGE, EntityPart(chunk.lang, index).key, number) for index in range(wiki.parts)]
+        pages, linked = (job.work.table(stage, chunk.key) for stage in (PAGES_STAGE, LINKED_STAGE))
         texts = cut_texts(pages, linked, wanted, chunk.lang, config)
         return _parts(texts, titles_of(chunk.lang, job).counts.articles, wiki.parts)
 
-    job.work.run_once(TEXTS, chunk.key, make)
+    job.work.run_once(TEXTS_STAGE, chunk.key, make)
     return chunk
 
 
@@ -215,11 +226,11 @@ def cut_chunk(chunk: Chunk, _: list[Part], config: TripletConfig, job: JobContex
 
 @dataclass
 class BuildTitles(beam.PTransform):
-    """All chunks → languages whose title tables are written."""
+    """Builds each language's title table when all of its chunks are read, and returns the languages."""
 
     job: JobContext
 
-    def expand(self, chunks: beam.PCollection[Chunk]) -> beam.PCollection[str]:
+    def expand(self, chunks: beam.PCollection[PageChunk]) -> beam.PCollection[str]:
         return (
             chunks
             | beam.Map(lambda chunk: (chunk.lang, chunk.key))
@@ -233,7 +244,7 @@ def build_title_table(group: tuple[str, Iterable[str]], job: JobContext) -> str:
 
     def records() -> Iterator[TitleRecord]:
         for number, key in enumerate(chunks):
-            pages = job.work.table(PAGES, key, ["title", "redirect", "kind"]).to_pydict()
+            pages = job.work.table(PAGES_STAGE, key, ["title", "redirect", "kind"]).to_pydict()
             for row, (title, redirect, kind) in enumerate(zip(*pages.values(), strict=True)):
                 yield TitleRecord(title, redirect, kind, locator(number, row))
 
@@ -243,7 +254,7 @@ def build_title_table(group: tuple[str, Iterable[str]], job: JobContext) -> str:
             table.save(stream)
         return None, {"chunks": chunks, "parts": max(1, -(-table.counts.articles // ARTICLES_PER_PART))}
 
-    job.work.run_once(TITLES, lang, make)
+    job.work.run_once(TITLES_STAGE, lang, make)
     return lang
 
 
@@ -252,38 +263,43 @@ def build_title_table(group: tuple[str, Iterable[str]], job: JobContext) -> str:
 
 @dataclass
 class ForEachPart(beam.PTransform):
-    """All chunks or parts of a stage → the parts, for each of which `step` is done once all of that stage is."""
+    """Runs `step` for each part of a language when all of its chunks or parts of the stage before are done.
 
-    step: Callable[[Part], None]
+    The GroupByKey is the barrier.
+    """
+
+    step: Callable[[EntityPart], None]
     job: JobContext
 
-    def expand(self, done: beam.PCollection[Chunk] | beam.PCollection[Part]) -> beam.PCollection[Part]:
+    def expand(
+        self, finished: beam.PCollection[PageChunk] | beam.PCollection[EntityPart]
+    ) -> beam.PCollection[EntityPart]:
         return (
-            done
+            finished
             | beam.Map(lambda element: (element.lang, None))
             | beam.GroupByKey()
             | beam.FlatMap(lambda group, job: parts_of(group[0], job), self.job)
             | beam.Reshuffle()
-            | beam.Map(done_part, self.step)
+            | beam.Map(run_step, self.step)
         )
 
 
-def parts_of(lang: str, job: JobContext) -> list[Part]:
-    return [Part(lang, index) for index in range(wiki_of(lang, job.work).parts)]
+def parts_of(lang: str, job: JobContext) -> list[EntityPart]:
+    return [EntityPart(lang, index) for index in range(wiki_of(lang, job.work).parts)]
 
 
-def done_part(part: Part, step: Callable[[Part], None]) -> Part:
+def run_step(part: EntityPart, step: Callable[[EntityPart], None]) -> EntityPart:
     step(part)
     return part
 
 
-def sample_part(part: Part, config: TripletConfig, job: JobContext) -> None:
-    """The mentions of the part's entities, of all chunks."""
+def sample_part(part: EntityPart, config: TripletConfig, job: JobContext) -> None:
+    """Samples the mentions of the part's entities from all chunks."""
 
     def make() -> tuple[pa.Table, dict[str, Any]]:
         wiki = wiki_of(part.lang, job.work)
         mentions, definitions = (
-            [job.work.part(stage, key, part.number) for key in wiki.chunks] for stage in (MENTIONS, DEFINED)
+            [job.work.part(stage, key, part.number) for key in wiki.chunks] for stage in (MENTIONS_STAGE, DEFINED_STAGE)
         )
         least = config.least_mentions(part.lang)
         table, refused = sample_mentions(mentions, definitions, config.per_entity, least)
@@ -291,49 +307,55 @@ def sample_part(part: Part, config: TripletConfig, job: JobContext) -> None:
         ledger.add(part.lang, AnchorCounts(mention_rejects=refused))
         return table, ledger.to_json() | {"sampled": table.num_rows}
 
-    job.work.run_once(SAMPLED, part.key, make)
+    job.work.run_once(SAMPLED_STAGE, part.key, make)
 
 
-def want_texts(part: Part, job: JobContext) -> None:
-    """What the part's examples need of each chunk."""
+def want_texts(part: EntityPart, job: JobContext) -> None:
+    """Lists for each chunk the texts that the part's examples need."""
 
     def make() -> tuple[list[pa.Table], dict[str, Any]]:
-        sampled = job.work.table(SAMPLED, part.key)
-        ends = sampled_ends(part.lang, job.work)
+        sampled = job.work.table(SAMPLED_STAGE, part.key)
         chunks = len(wiki_of(part.lang, job.work).chunks)
+        total = int(sampled_ends(part.lang, job.work)[-1])
+        return wanted_texts(sampled, partial(locate_mentions, part.lang, job.work), total, chunks, job.seed), {}
 
-        def places(numbers: Ints) -> tuple[Ints, Ints, Ints]:
-            """Chunk, row and anchor of sampled mentions of the whole wiki, by their numbers."""
-            which = np.searchsorted(ends, numbers, side="right")
-            found = np.zeros((3, len(numbers)), np.int64)
-            for index in np.unique(which).tolist():
-                table = job.work.table(SAMPLED, Part(part.lang, index).key, ["chunk", "row", "anchor"])
-                here = which == index
-                rows = numbers[here] - (ends[index] - table.num_rows)
-                found[:, here] = [column.to_numpy()[rows] for column in table.columns]
-            return found[0], found[1], found[2]
+    job.work.run_once(WANTED_STAGE, part.key, make)
 
-        return wanted_texts(sampled, places, int(ends[-1]), chunks, job.seed), {}
 
-    job.work.run_once(WANTED, part.key, make)
+def locate_mentions(lang: str, work: WorkFolder, number_D: Ints) -> tuple[Ints, Ints, Ints]:
+    """Returns chunk, row and anchor of sampled mentions; their numbers count over all parts of the wiki.
+
+    part             0         1       2
+    mention number   0  1  2   3  4    5  6  7  8
+    sampled_ends           3      5             9
+    """
+    ends = sampled_ends(lang, work)
+    part_D = np.searchsorted(ends, number_D, side="right")
+    located = np.zeros((3, len(number_D)), np.int64)
+    for index in np.unique(part_D).tolist():
+        table = work.table(SAMPLED_STAGE, EntityPart(lang, index).key, ["chunk", "row", "anchor"])
+        is_here_D = part_D == index
+        rows = number_D[is_here_D] - (ends[index] - table.num_rows)
+        located[:, is_here_D] = [column.to_numpy()[rows] for column in table.columns]
+    return located[0], located[1], located[2]
 
 
 @lru_cache(maxsize=64)
 def sampled_ends(lang: str, work: WorkFolder) -> Ints:
-    """How many mentions are sampled up to the end of each part."""
+    """Returns for each part how many mentions are sampled in it and the parts before it."""
     parts = range(wiki_of(lang, work).parts)
-    return np.cumsum([work.summary(SAMPLED, Part(lang, index).key)["sampled"] for index in parts])
+    return np.cumsum([work.summary(SAMPLED_STAGE, EntityPart(lang, index).key)["sampled"] for index in parts])
 
 
-def make_examples(part: Part, job: JobContext) -> None:
-    """The examples of the part's entities, out of the texts that all chunks gave."""
+def make_examples(part: EntityPart, job: JobContext) -> None:
+    """Makes the examples of the part's entities from the texts of all chunks."""
 
     def make() -> tuple[pa.Table, dict[str, Any]]:
         wiki = wiki_of(part.lang, job.work)
-        texts = pa.concat_tables([job.work.part(TEXTS, key, part.number) for key in wiki.chunks])
+        texts = pa.concat_tables([job.work.part(TEXTS_STAGE, key, part.number) for key in wiki.chunks])
         examples, counts, rejects = pair_texts(texts, part.lang)
         ledger = job.ledger()
         ledger.add(part.lang, counts, rejects)
         return pa.Table.from_pylist([example.to_row() for example in examples], schema=ARROW_SCHEMA), ledger.to_json()
 
-    job.work.run_once(EXAMPLES, part.key, make)
+    job.work.run_once(EXAMPLES_STAGE, part.key, make)

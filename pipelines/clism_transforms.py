@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from pipelines.aligner import AlignerConfig, AlignmentModel, NumberedPairs, train
 from pipelines.aligner.text import TrainingText
-from pipelines.runtime.job_context import FILES, JobContext
+from pipelines.runtime.job_context import FILES_STAGE, JobContext
 from pipelines.runtime.work_folder import WorkFolder, replace_file
 from pipelines.steps.bitext.filters import FilterConfig, length_reject, text_reject
 from pipelines.steps.bitext.readers import BitextFile, excerpt, read_bitext
@@ -105,7 +105,7 @@ def read_chunks(
         inputs = [InputFile(file.corpus, shown[path], size, sha256)._asdict() for path, size, sha256 in digests]
         return None, {"chunks": keys, "inputs": inputs}
 
-    for key in job.work.run_once(FILES, f"{index:05d}", read)["chunks"]:
+    for key in job.work.run_once(FILES_STAGE, f"{index:05d}", read)["chunks"]:
         yield Chunk(key, pair, file.corpus)
 
 

@@ -1,7 +1,7 @@
-"""Chunks of examples → a dataset folder: shards, rejects, dataset card, and last of all the manifest.
+"""Writes a dataset folder from finished chunks of examples: shards, rejects, dataset card, and the manifest last.
 
-Shards hold the examples in the order of the input, chunk after chunk, so their bytes depend on nothing else. Each is
-written under a temporary name and renamed; a folder without its manifest is not a dataset.
+Shards hold the examples in the order of the input, chunk after chunk, so their bytes depend on the input alone. Each
+file is written under a temporary name and renamed. A folder without its manifest is not a dataset.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import apache_beam as beam
 import pyarrow as pa
 from apache_beam.io.filesystems import FileSystems
 
-from pipelines.runtime.job_context import FILES, JobContext
+from pipelines.runtime.job_context import FILES_STAGE, JobContext
 from pipelines.runtime.work_folder import replace_file
 from schemas.card import dataset_card
 from schemas.manifest import FILE_NAME, InputFile, Manifest, ShardEntry
@@ -23,51 +23,58 @@ from schemas.shards import shard_name, write_shard
 
 
 class ShardPlan(NamedTuple):
-    shard: int
+    """One shard, and the chunks of examples that it holds."""
+
+    shard: int  # 0 to shards - 1
     shards: int
-    keys: tuple[str, ...]  # chunks, in order
+    keys: tuple[str, ...]  # of the chunks, in order
 
 
 @dataclass
 class WriteDataset(beam.PTransform):
-    """Keys of finished chunks of examples → the dataset at `output`, described by `manifest` once it knows its shards
-    and counts. The order of the keys is that of the examples."""
+    """Writes the dataset at `output` from the keys of finished chunks of examples, and returns the manifest's path.
+
+    The examples are in the order of the keys. `manifest` lacks shards, counts and inputs, which are added.
+    """
 
     output: str
     schema: pa.Schema
     manifest: Manifest
     rows_per_shard: int
-    stage: str  # whose tables are examples and whose ledgers count them
-    ledger_stages: tuple[str, ...]  # whose ledgers, added up, tell what became of every record
+    stage: str  # its tables hold the examples, its ledgers count them
+    ledger_stages: tuple[str, ...]  # the sum of their ledgers accounts for every record
     job: JobContext
 
     def expand(self, keys: beam.PCollection[str]) -> beam.PCollection[str]:
-        everything = (
+        all_keys = (
             keys
             | beam.Map(lambda key: (None, key))
             | "AllChunks" >> beam.GroupByKey()
             | beam.Map(lambda group: sorted(group[1]))
         )
         shards = (
-            everything
+            all_keys
             | "Plan" >> beam.FlatMap(plan_shards, self.stage, self.job, self.rows_per_shard)
             | "Spread" >> beam.Reshuffle()
             | "Shard" >> beam.Map(write_examples, self.output, self.schema, self.stage, self.job)
         )
-        return everything | "Manifest" >> beam.Map(
+        return all_keys | "Manifest" >> beam.Map(
             write_manifest, beam.pvalue.AsList(shards), self.output, self.manifest, self.ledger_stages, self.job
         )
 
 
 def plan_shards(keys: list[str], stage: str, job: JobContext, rows_per_shard: int) -> Iterator[ShardPlan]:
-    """Whole chunks to shards of about equal size, at most about `rows_per_shard` rows each; one even of no rows."""
+    """Assigns whole chunks to shards of about equal size, with about `rows_per_shard` rows at most.
+
+    There is at least one shard, even if it has no rows.
+    """
     rows = [sum(counts.examples for counts in job.ledger_of(stage, key).counts.values()) for key in keys]
     count = max(1, -(-sum(rows) // rows_per_shard))
     parts: list[list[str]] = [[] for _ in range(count)]
-    before = 0
+    rows_before = 0
     for key, key_rows in zip(keys, rows, strict=True):
-        parts[min(count - 1, before * count // max(1, sum(rows)))].append(key)
-        before += key_rows
+        parts[min(count - 1, rows_before * count // max(1, sum(rows)))].append(key)
+        rows_before += key_rows
     for index, part in enumerate(parts):
         yield ShardPlan(index, count, tuple(part))
 
@@ -79,19 +86,22 @@ def write_examples(plan: ShardPlan, output: str, schema: pa.Schema, stage: str, 
 
 
 def write_manifest(
-    _: list[str],
+    all_keys: list[str],
     shards: list[ShardEntry],
     output: str,
     manifest: Manifest,
     ledger_stages: tuple[str, ...],
     job: JobContext,
 ) -> str:
-    """Everything but the shards; the manifest last. Returns its path."""
+    """Writes all files except the shards, the manifest last, and returns its path.
+
+    It does not use `all_keys`, a single element: Beam calls it once for them, when the side input `shards` is complete.
+    """
     ledger = job.ledger()
     for stage in ledger_stages:
         for key in job.work.keys(stage):
             ledger.merge(job.ledger_of(stage, key))
-    inputs = (job.work.summary(FILES, key)["inputs"] for key in job.work.keys(FILES))
+    inputs = (job.work.summary(FILES_STAGE, key)["inputs"] for key in job.work.keys(FILES_STAGE))
     manifest = replace(
         manifest,
         shards=tuple(sorted(shards)),
@@ -109,11 +119,11 @@ def write_manifest(
 
 
 def each_once(inputs: Iterable[InputFile]) -> tuple[InputFile, ...]:
-    """A file that was read for several languages counts as one, under the corpus name that it had first."""
-    found: dict[tuple[str, str | None], InputFile] = {}
+    """Lists a file that was read for several languages once, under its first corpus name."""
+    first_of: dict[tuple[str, str | None], InputFile] = {}
     for file in inputs:
-        found.setdefault((file.path, file.sha256), file)
-    return tuple(found.values())
+        first_of.setdefault((file.path, file.sha256), file)
+    return tuple(first_of.values())
 
 
 def write_rejects(output: str, rejects: list[Reject]) -> ShardEntry:

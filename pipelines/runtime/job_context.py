@@ -1,4 +1,4 @@
-"""What every transform of a job needs to know of the run."""
+"""The context that every transform of a job gets."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from pipelines.runtime.work_folder import WorkFolder
 from pipelines.steps.common.ledger import Ledger
 from schemas.counts import Counts
 
-FILES = "files"  # the stage whose summaries tell of the input files
+FILES_STAGE = "files"  # its summaries describe the input files
 
 
 class JobContext(NamedTuple):
+    """One run of a job: where it keeps what it finishes, and how it counts and samples."""
+
     work: WorkFolder
     seed: int
     rejects_per_reason: int
     counts: type[Counts]
 
     def ledger(self) -> Ledger:
+        """Returns an empty ledger."""
         return Ledger(self.seed, self.rejects_per_reason)
 
     def ledger_of(self, stage: str, key: str) -> Ledger:
-        """What a finished step kept of the records that it counted."""
+        """Returns the ledger that a finished step kept in its summary."""
         return Ledger.from_json(self.work.summary(stage, key), self.counts)

@@ -1,11 +1,12 @@
-"""The output folder of a job: checked, locked, filled, and exchanged with the old one when the new dataset is complete.
+"""Makes a dataset in its output folder: checks, locks and fills it, or replaces the dataset that it holds.
 
-    out/ new or empty, or with a stopped job:   work/ beside data/ in out/ itself; the manifest comes last
-    out/ with a dataset, and --overwrite:       the same in .out.new/, which is then exchanged with out/
+    out/ is new or empty, or holds a stopped job:   the job writes work/ and data/ in out/, the manifest last
+    out/ holds a dataset, with --overwrite:         the job writes the same in .out.new/, which then replaces out/
 
-A remote file system (`gs://…`) has neither locks nor exchanges. Two processes that run the same job write the same
-bytes, and another job is refused because of the first one's mark. A replacement is complete in `.out.new` before the
-first old file is deleted; until all its files are moved `out` has no dataset, and the repeated command ends the move.
+Remote file systems (`gs://…`) have no locks, and folders cannot be exchanged in one step. Two processes that run the
+same job write the same bytes, and another job is refused because of the first one's mark. A replacement is complete in
+`.out.new` before the first old file is deleted. Until all its files are moved, `out` holds no dataset; repeating the
+command completes the move.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,39 +21,46 @@ from typing import Any
 
 from apache_beam.io.filesystems import FileSystems
 
-from pipelines.runtime.work_folder import WorkFolder, open_file, replace_file
+from pipelines.runtime.dataset_files import (
+    MARK,
+    WORK,
+    delete,
+    files_of,
+    is_of_dataset,
+    is_of_running_job,
+    is_temporary,
+    manifest_in,
+    marks_in,
+    names_in,
+    own_files,
+    read_file,
+    read_json,
+)
+from pipelines.runtime.work_folder import WorkFolder, replace_file
 from pipelines.steps.common.files import file_digest
 from pipelines.steps.common.paths import is_remote
 from schemas.errors import ConfigError, InputError
-from schemas.manifest import FILE_NAME, DatasetError, Manifest
+from schemas.manifest import FILE_NAME, Manifest
 from schemas.runtime import output_folder
 from schemas.runtime.output_folder import differences
 from schemas.verification import find_problems
 
-WORK = "work"
-MARK = "job.json"
-NAMES_OF_A_DATASET = re.compile(
-    rf"{WORK}/[0-9a-f]{{16}}/({MARK}|[a-z]+/[^/]+\.(json|arrow|model|titles))"
-    r"|(data|rejects)/part-\d{5}-of-\d{5}\.arrow|README\.md|manifest\.json"
-)
-_TEMPORARY = re.compile(r"(.*/)?\.[^/]+\.[0-9a-f]{32}\.partial")
-
 logger = logging.getLogger(__name__)
 
 RunJob = Callable[[str, WorkFolder], None]
-"""Writes the dataset to a folder, keeping what it finishes in the work folder."""
+"""A function that writes the dataset to a folder and keeps finished steps in the work folder."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a command asks for."""
+    """The dataset that a command asks for."""
 
     output: str
     overwrite: bool
     planned: Manifest  # without shards and counts
-    inputs: Mapping[str, Sequence[str]]  # option → the files that it names
-    data: Sequence[str]  # those files that the manifest will list, with their checksums
-    identity: Mapping[str, Any]  # everything that decides what the job writes; of plain JSON values
+    inputs: Mapping[str, Sequence[str]]  # command-line option → the files that it names
+    data: Sequence[str]  # the files that the manifest will list with their checksums
+    identity: Mapping[str, Any]  # everything that decides the bytes that the job writes; plain JSON values
 
     @property
     def fingerprint(self) -> str:
@@ -61,10 +68,10 @@ class Request:
 
 
 def make_dataset(request: Request, run_job: RunJob) -> Manifest:
-    """The manifest of the dataset at `request.output`, which `run_job` makes unless it is there already.
+    """Returns the manifest of the dataset at `request.output`; `run_job` makes the dataset unless it is there already.
 
-    Raises `ConfigError`, before anything is written, if the folder holds anything but the same dataset, the same job
-    that was stopped, or (with `overwrite`) another dataset or job.
+    The folder may hold the same dataset, the same job that was stopped, or, with `overwrite`, another dataset or job.
+    Raises `ConfigError` before anything is written if it holds anything else.
     """
     if not request.output:
         raise ConfigError("No output folder. Name one: --output FOLDER")
@@ -78,42 +85,42 @@ def _make_local(request: Request, run_job: RunJob) -> Manifest:
     folder = Path(request.output)
     output_folder.recover(folder, files_of)
     output_folder.check_output(folder, files_of, {option: _local(paths) for option, paths in request.inputs.items()})
-    found = _finished(request)
-    if found and not (_leftovers(folder) or output_folder.needs_tidying(folder)):
-        return found  # perhaps on a file system that is read-only
+    finished = _finished(request)
+    if finished and not (_leftovers(folder) or output_folder.needs_tidying(folder)):
+        return finished  # without a lock, since the file system may be read-only
     with output_folder.locked(folder):
-        if found or (found := _finished(request)):  # another process may have made it since
+        if finished or (finished := _finished(request)):  # another process may have made it since
             _tidy(folder)
-            return found
+            return finished
         if not (folder / FILE_NAME).exists():
             _fill(request, str(folder), run_job)
             _tidy(folder)
-            return _manifest_in(request.output)
+            return manifest_in(request.output)
         with output_folder.replacement(folder, files_of) as new:
             logger.info("The dataset in %s stays until the new one in %s is complete", folder, new)
             _fill(request, str(new), run_job)
         _tidy(folder)
-    return _manifest_in(request.output)
+    return manifest_in(request.output)
 
 
 def _fill(request: Request, folder: str, run_job: RunJob) -> None:
-    """Runs the job in `folder`, unless an earlier process has and died afterwards."""
+    """Runs the job in `folder`, unless an earlier process finished it and died afterwards."""
     work = _open_work(request, folder)
     if FileSystems.exists(FileSystems.join(folder, FILE_NAME)):
         return
     try:
         run_job(folder, work)
     except BaseException as error:
-        # After an error in configuration or input, the same job would fail again; before its first step it has nothing.
+        # Nothing is kept if the same job would fail again (configuration, input), or if no step is finished.
         if isinstance(error, ConfigError | InputError) or not work.has_finished_any():
             _discard(folder)
         raise
 
 
 def _open_work(request: Request, folder: str) -> WorkFolder:
-    """The work folder of the same job that was stopped, or a new one.
+    """Opens the work folder of the same job that was stopped, or a new one.
 
-    Raises `ConfigError` if a job with another configuration was stopped here, unless it is to be overwritten.
+    Raises `ConfigError` if a job with another configuration was stopped here and `overwrite` is False.
     """
     work = WorkFolder(FileSystems.join(folder, WORK, request.fingerprint))
     mark = FileSystems.join(work.path, MARK)
@@ -121,8 +128,8 @@ def _open_work(request: Request, folder: str) -> WorkFolder:
         if work.has_finished_any():
             logger.info("Going on with a job that was stopped; what it finished is kept in %s", work.path)
         return work
-    for other in _marks_in(folder):
-        before = _read_json(other).get("config", {})
+    for other in marks_in(folder):
+        before = read_json(other).get("config", {})
         changed = list(differences(before, _plain(request.identity["config"]), "config"))
         is_begun = WorkFolder(FileSystems.split(other)[0]).has_finished_any()
         if changed and is_begun and not request.overwrite:
@@ -143,14 +150,14 @@ def _write_mark(request: Request, folder: str) -> None:
 
 
 def _finished(request: Request) -> Manifest | None:
-    """The manifest of the dataset in the output folder if it is what the request asks for.
+    """Returns the manifest of the dataset in the output folder if it is the requested one.
 
-    Raises `ConfigError` for another dataset, unless it is to be overwritten.
+    Returns None if there is no dataset. Raises `ConfigError` for another dataset if `overwrite` is False.
     """
     output = request.output
     if not FileSystems.exists(FileSystems.join(output, FILE_NAME)):
         return None
-    found = _manifest_in(output)
+    found = manifest_in(output)
     ours = FileSystems.join(output, WORK, request.fingerprint, MARK)
     changed = [] if FileSystems.exists(ours) else list(_changes(found, request))
     if not changed and not is_remote(output):
@@ -167,16 +174,18 @@ def _finished(request: Request) -> Manifest | None:
 
 
 def _changes(found: Manifest, request: Request) -> Iterable[tuple[str, str]]:
-    """How a finished dataset differs from what the request would make; input files are read if all else agrees."""
-    planned = request.planned
+    """Returns how a finished dataset differs from the requested one, as (name, difference).
+
+    Input files are read only if everything else is the same.
+    """
     names = ("schema", "config", "versions", "commit")
-    before, now = ({name: getattr(each, name) for name in names} for each in (found, planned))
+    before, now = ({name: getattr(manifest, name) for name in names} for manifest in (found, request.planned))
     if changed := list(differences(before, _plain(now))):
         return changed
     if [name for name, (size, _) in _recorded(found).items() if size is None]:
         return [("inputs", "their checksums are unknown")]
-    sizes = FileSystems.match(list(request.data))
-    if {size for size, _ in _recorded(found).values()} != {each.metadata_list[0].size_in_bytes for each in sizes}:
+    sizes = {match.metadata_list[0].size_in_bytes for match in FileSystems.match(list(request.data))}
+    if {size for size, _ in _recorded(found).values()} != sizes:
         return [("inputs", "other files, or files of another size")]
     logger.info("%s: a dataset with this configuration is there; comparing its inputs", request.output)
     digests = {(digest.size_bytes, digest.sha256) for digest in map(file_digest, list(request.data))}
@@ -186,6 +195,7 @@ def _changes(found: Manifest, request: Request) -> Iterable[tuple[str, str]]:
 
 
 def _recorded(found: Manifest) -> dict[str, tuple[int | None, str | None]]:
+    """Returns the size and checksum of each input file, from the manifest."""
     return {f"{file.corpus} {file.path}": (file.bytes, file.sha256) for file in found.inputs}
 
 
@@ -195,69 +205,34 @@ def _in_words(changed: Iterable[tuple[str, str]]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON gives it back: tuples as lists."""
+    """Converts a value to JSON and back, so that tuples become lists."""
     return json.loads(json.dumps(value))
 
 
-# --- which files are ours ---------------------------------------------------------------------------------------------
-
-
-def files_of(folder: Path) -> set[str] | None:
-    """The files of the dataset or job in a local folder; None if it has no mark (`schemas.runtime.output_folder`)."""
-    return own_files(set(output_folder.files_in(folder)), lambda name: (folder / name).read_bytes())
-
-
-def own_files(names: set[str], read: Callable[[str], bytes]) -> set[str] | None:
-    """Of a folder's files, those of the dataset that its manifest describes and of the job whose mark it holds."""
-    marks = [name for name in names if re.fullmatch(rf"{WORK}/[0-9a-f]{{16}}/{MARK}", name) and _is_job(read(name))]
-    own: set[str] | None = {name for name in names if NAMES_OF_A_DATASET.fullmatch(name)} if marks else None
-    if FILE_NAME in names:
-        try:
-            index = Manifest.from_json(read(FILE_NAME).decode())
-        except (DatasetError, ValueError):
-            return None
-        listed = {shard.file for shard in (*index.shards, *index.rejects)} | {FILE_NAME, "README.md"}
-        return listed | {name for name in own or () if name.startswith(f"{WORK}/")}
-    return own
-
-
-def _is_job(content: bytes) -> bool:
-    try:
-        values = json.loads(content)
-    except ValueError:
-        return False
-    return isinstance(values, dict) and {"config", "versions", "inputs"} <= values.keys()
-
-
-def _is_of_dataset(name: str) -> bool:
-    return bool(NAMES_OF_A_DATASET.fullmatch(name)) and not name.startswith(f"{WORK}/")
-
-
-def _is_of_running_job(name: str) -> bool:
-    return bool(_TEMPORARY.fullmatch(name) or (name.startswith(f"{WORK}/") and NAMES_OF_A_DATASET.fullmatch(name)))
+# --- cleaning up ------------------------------------------------------------------------------------------------------
 
 
 def _leftovers(folder: Path) -> list[str]:
-    """What only the running job needed, in a folder whose dataset is complete."""
+    """Lists files that only the running job needed, in a folder whose dataset is complete."""
     marks = (output_folder.NEW, output_folder.LOCK)
-    return [name for name in output_folder.files_in(folder) if name in marks or _is_of_running_job(name)]
+    return [name for name in output_folder.files_in(folder) if name in marks or is_of_running_job(name)]
 
 
 def _tidy(folder: Path) -> None:
     output_folder.tidy(folder, files_of)
-    output_folder.delete_files(folder, filter(_is_of_running_job, list(output_folder.files_in(folder))))
+    output_folder.delete_files(folder, filter(is_of_running_job, list(output_folder.files_in(folder))))
 
 
 def _discard(folder: str) -> None:
-    """Deletes what a job has written to `folder`, where there is no dataset."""
+    """Deletes what a job has written to `folder`, which holds no dataset."""
     if is_remote(folder):
-        names = _names_in(folder)
-        own = own_files(names, lambda name: _read(folder, name)) or set()
-        _delete(folder, [name for name in names if name in own or _TEMPORARY.fullmatch(name)])
+        names = names_in(folder)
+        own = own_files(names, lambda name: read_file(folder, name)) or set()
+        delete(folder, [name for name in names if name in own or is_temporary(name)])
         return
     own = files_of(Path(folder)) or set()
-    found = set(output_folder.files_in(Path(folder)))
-    output_folder.delete_files(Path(folder), [name for name in found if name in own or _TEMPORARY.fullmatch(name)])
+    names = set(output_folder.files_in(Path(folder)))
+    output_folder.delete_files(Path(folder), [name for name in names if name in own or is_temporary(name)])
 
 
 # --- remote file systems ----------------------------------------------------------------------------------------------
@@ -266,9 +241,9 @@ def _discard(folder: str) -> None:
 def _make_remote(request: Request, run_job: RunJob) -> Manifest:
     output, new = request.output.rstrip("/"), _remote_staging(request.output)
     _check_remote(output)
-    if found := _finished(request):
-        _delete(output, filter(_is_of_running_job, _names_in(output)))
-        return found
+    if finished := _finished(request):
+        delete(output, filter(is_of_running_job, names_in(output)))
+        return finished
     if not FileSystems.exists(FileSystems.join(new, WORK, request.fingerprint, MARK)) and not FileSystems.exists(
         FileSystems.join(output, FILE_NAME)
     ):
@@ -278,8 +253,8 @@ def _make_remote(request: Request, run_job: RunJob) -> Manifest:
         _fill(request, new, run_job)
         _write_mark(request, output)
         _move_remote(new, output)
-    _delete(output, filter(_is_of_running_job, _names_in(output)))
-    return _manifest_in(output)
+    delete(output, filter(is_of_running_job, names_in(output)))
+    return manifest_in(output)
 
 
 def _check_scheme(output: str) -> None:
@@ -294,6 +269,7 @@ def _check_scheme(output: str) -> None:
 
 
 def _remote_staging(output: str) -> str:
+    """Returns the folder beside `output` in which a replacement is made."""
     head, _, name = output.rstrip("/").rpartition("/")
     if head in ("gs:/", "s3:/"):
         raise ConfigError(f"--output {output}: expected a folder in the bucket, such as {output.rstrip('/')}/dataset")
@@ -301,9 +277,10 @@ def _remote_staging(output: str) -> str:
 
 
 def _check_remote(folder: str) -> None:
-    names = _names_in(folder)
-    own = own_files(names, lambda name: _read(folder, name))
-    foreign = sorted(name for name in names if name not in (own or ()) and not _TEMPORARY.fullmatch(name))
+    """Raises `ConfigError` if a remote folder holds files that are not ours."""
+    names = names_in(folder)
+    own = own_files(names, lambda name: read_file(folder, name))
+    foreign = sorted(name for name in names if name not in (own or ()) and not is_temporary(name))
     if foreign:
         raise ConfigError(
             f"{folder} holds files that Polyspan did not write, such as {foreign[0]}. It never overwrites or deletes "
@@ -312,54 +289,20 @@ def _check_remote(folder: str) -> None:
 
 
 def _move_remote(new: str, output: str) -> None:
-    """Moves a complete dataset, manifest last, over an old one, whose manifest goes first. May be repeated."""
-    staged, there = _names_in(new), _names_in(output)
-    index = _manifest_in(new)
+    """Replaces the files of an old dataset by those of a new one.
+
+    The old manifest is deleted first and the new one is moved last. After a kill it may be called again: files of the
+    new dataset that are no longer in `new` have been moved already.
+    """
+    staged = names_in(new)
+    index = manifest_in(new)
     moved = {"README.md", *(shard.file for shard in (*index.shards, *index.rejects))} - staged
-    old = [name for name in there if _is_of_dataset(name) and name not in moved]
-    _delete(output, [name for name in old if name == FILE_NAME])
-    _delete(output, [name for name in old if name != FILE_NAME])
-    final = filter(_is_of_dataset, staged)
-    for name in sorted(final, key=lambda name: name == FILE_NAME):
+    old = [name for name in names_in(output) if is_of_dataset(name) and name not in moved]
+    delete(output, [name for name in old if name == FILE_NAME])
+    delete(output, [name for name in old if name != FILE_NAME])
+    for name in sorted(filter(is_of_dataset, staged), key=lambda name: name == FILE_NAME):
         FileSystems.rename([FileSystems.join(new, *name.split("/"))], [FileSystems.join(output, *name.split("/"))])
-    _delete(new, [name for name in _names_in(new) if _is_of_running_job(name)])
-
-
-def _names_in(folder: str) -> set[str]:
-    try:
-        found = FileSystems.match([FileSystems.join(folder, "**")])[0].metadata_list
-    except OSError as error:
-        raise ConfigError(f"--output {folder}: cannot be looked up: {error}") from error
-    prefix = folder.rstrip("/") + "/"
-    return {file.path.removeprefix(prefix) for file in found}
-
-
-def _delete(folder: str, names: Iterable[str]) -> None:
-    paths = [FileSystems.join(folder, *name.split("/")) for name in sorted(names, key=lambda name: name.endswith(MARK))]
-    if paths:
-        FileSystems.delete(paths)
-
-
-# --- files ------------------------------------------------------------------------------------------------------------
-
-
-def _marks_in(folder: str) -> list[str]:
-    return [file.path for file in FileSystems.match([FileSystems.join(folder, WORK, "*", MARK)])[0].metadata_list]
-
-
-def _manifest_in(folder: str) -> Manifest:
-    return Manifest.from_json(_read(folder, FILE_NAME).decode())
-
-
-def _read(folder: str, name: str) -> bytes:
-    with open_file(FileSystems.join(folder, *name.split("/"))) as stream:
-        return stream.read()
-
-
-def _read_json(path: str) -> dict[str, Any]:
-    with open_file(path) as stream:
-        found: dict[str, Any] = json.loads(stream.read())
-    return found
+    delete(new, [name for name in names_in(new) if is_of_running_job(name)])
 
 
 def _local(paths: Iterable[str]) -> list[str]:

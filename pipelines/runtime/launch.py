@@ -19,8 +19,6 @@ from pipelines.runtime.logs import progress, worker_output_kept
 from pipelines.runtime.work_folder import WorkFolder
 from schemas.did_you_mean import did_you_mean
 from schemas.errors import ConfigError, InputError, OutputError, RunnerError
-from schemas.provenance import commit as commit
-from schemas.provenance import polyspan_version as polyspan_version
 from schemas.runtime.interrupts import descendants, kill
 
 SERVER_TIMEOUT_S = 10.0

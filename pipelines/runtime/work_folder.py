@@ -1,9 +1,12 @@
 """The folder in which a running job keeps what it has finished, on any file system that Beam knows.
 
-Every step of the job is a function from one piece of input to one Arrow table and a small summary. Both are kept here
-under (stage, key), the summary last: where it stands, the step is done, and a job that was stopped goes on from there
-when its command is repeated. Elements of the Beam graph are only references to these files, so that no runner ever
-holds the corpus in memory, not even the one in process.
+Every step of the job is a function from one piece of input to one Arrow table and a small summary. Both are kept under
+(stage, key). The summary is written last: a step is done if its summary exists, and a repeated command skips it.
+Elements of the Beam graph only name these files, so that no runner holds the corpus in memory.
+
+    work/1f0c…/job.json                 the configuration of the job (`job_output.py`)
+    work/1f0c…/pages/en-0000000.arrow   the table of stage `pages`, key `en-0000000`
+    work/1f0c…/pages/en-0000000.json    its summary
 """
 
 from __future__ import annotations
@@ -25,17 +28,20 @@ from schemas.errors import OutputError, os_error_in_words
 
 @dataclass(frozen=True)
 class WorkFolder:
+    """What a job has finished, by stage and key."""
+
     path: str
 
     def file(self, stage: str, name: str) -> str:
+        """Returns the path of a stage's file."""
         return FileSystems.join(self.path, stage, name)
 
     def run_once(
         self, stage: str, key: str, make: Callable[[], tuple[pa.Table | list[pa.Table] | None, dict[str, Any]]]
     ) -> dict[str, Any]:
-        """The summary of a finished step; runs `make` and keeps its table and summary where it is not finished.
+        """Returns the summary of a step; if it is not finished, runs `make` and keeps its table and summary.
 
-        A list of tables, of one schema, is kept as the parts of one file, to be read one by one.
+        A list of tables of one schema is kept as one file, whose parts `part` reads one by one.
         """
         summary_path = self.file(stage, f"{key}.json")
         if FileSystems.exists(summary_path):
@@ -52,17 +58,18 @@ class WorkFolder:
         return summary
 
     def summary(self, stage: str, key: str) -> dict[str, Any]:
+        """Reads the summary of a finished step."""
         with open_file(self.file(stage, f"{key}.json")) as stream:
             return json.loads(stream.read())
 
     def table(self, stage: str, key: str, columns: list[str] | None = None) -> pa.Table:
-        """What a finished step kept. Of a local file, only what is looked at is ever read."""
+        """Reads the table of a finished step; of a local file, which is mapped into memory, only what is used."""
         with self._open(stage, key) as reader:
             table = reader.read_all()
         return table.select(columns) if columns else table
 
     def part(self, stage: str, key: str, index: int) -> pa.Table:
-        """One of the tables that a finished step kept as a list."""
+        """Reads one of the tables that a finished step kept as a list."""
         with self._open(stage, key) as reader:
             return pa.Table.from_batches([reader.get_batch(index)])
 
@@ -77,12 +84,12 @@ class WorkFolder:
                 yield reader
 
     def keys(self, stage: str) -> list[str]:
-        """What is finished of a stage, in the order of the input."""
+        """Lists the keys of a stage's finished steps, in the order of the input."""
         paths = (file.path for file in FileSystems.match([self.file(stage, "*.json")])[0].metadata_list)
         return sorted(FileSystems.split(path)[1].removesuffix(".json") for path in paths)
 
     def has_finished_any(self) -> bool:
-        """Whether any step is done."""
+        """Returns whether any step is finished."""
         return bool(FileSystems.match([self.file("*", "*.json")], limits=[1])[0].metadata_list)
 
 
@@ -92,15 +99,16 @@ def _one_batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def open_file(path: str) -> BinaryIO:
+    """Opens a file as it is stored: Beam would decompress it by its suffix."""
     return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
 
 @contextmanager
 def replace_file(path: str) -> Iterator[BinaryIO]:
-    """Writes under a temporary name and renames: nobody ever sees half a file under `path`.
+    """Writes a file under a temporary name and renames it, so that `path` is always a whole file.
 
-    The name is a new one each time, since a runner may have two workers try the same step, and begins with a dot, so
-    that one left behind is no file of a dataset.
+    The temporary name is unique, because a runner may give the same step to two workers. It begins with a dot, so that
+    a file that was left behind is not taken for one of a dataset. Raises `OutputError` if the disk is full.
     """
     folder, name = FileSystems.split(path)
     temporary = FileSystems.join(folder, f".{name}.{uuid.uuid4().hex}.partial")

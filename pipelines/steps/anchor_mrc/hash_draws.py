@@ -40,13 +40,13 @@ def best_of_each(groups_M: Ints, ranks_M: Hashes, count: int) -> Ints:
     Taking the best of parts and then the best of those gives the same as taking the best of the whole.
     """
     order = np.lexsort((ranks_M, groups_M))
-    return order[place_in_group(groups_M[order]) < count]
+    return order[position_in_group(groups_M[order]) < count]
 
 
-def place_in_group(sorted_groups_M: Ints) -> Ints:
+def position_in_group(sorted_groups_M: Ints) -> Ints:
     """0, 1, 2 … within each run of equal numbers.
 
-    >>> place_in_group(np.array([4, 4, 9])).tolist()
+    >>> position_in_group(np.array([4, 4, 9])).tolist()
     [0, 1, 0]
     """
     starts = np.flatnonzero(np.diff(sorted_groups_M, prepend=-1))

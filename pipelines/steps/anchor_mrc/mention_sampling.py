@@ -1,217 +1,86 @@
-"""Links → mentions of entities, ten of each sampled by hash, and the texts that examples of them need.
+"""Samples the mentions of each entity by hash, and lists the texts that its examples need.
 
-An entity is an article that is neither a disambiguation page nor a list (decision 13), known by its number in the
-title table. Entities are parted into runs of numbers; each part is worked on alone. M mentions, L links, as arrays.
+Arrays are NumPy's, named by their axes: M mentions, E entities, K sampled (kept) mentions, D drawn contexts,
+W wanted texts. `wanted_texts` handles one part, whose sampled mentions are sorted by entity:
+
+    entity_K    7    7    7    9    12   12      the entity of each sampled mention
+    ordinal_K   0    1    2    0    0    1       0: the entity's first mention
+    first_E     0              3    4            rows of the entities' first mentions
+    count_E     3              1    2            mentions per entity
+    draws_E     6              4    5            count_E + SPARE_CONTEXTS
+    index_D     000000         1111 22222        the entity of each drawn context, an index into …_E
+    ordinal_D   012345         0123 01234
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from pipelines.steps.anchor_mrc.hash_draws import (
     SAMPLE,
     UNRELATED,
     WORDS_BEFORE,
+    Hashes,
     Ints,
     below,
     best_of_each,
     hashed,
-    place_in_group,
+    position_in_group,
 )
+from pipelines.steps.anchor_mrc.link_resolution import Links
 from pipelines.steps.anchor_mrc.queries import title_names
-from pipelines.steps.wikipedia.title_table import KINDS, TitleTable
-from pipelines.steps.wikipedia.titles import RULES
-from schemas.anchor_mrc import AnchorCounts
-from schemas.rejects import MAX_EXCERPT_CHARS, Reject
+from pipelines.steps.anchor_mrc.stage_tables import (
+    ANSWERABLE,
+    DEFINITION,
+    MENTIONS_SCHEMA,
+    SAMPLED_SCHEMA,
+    UNANSWERABLE,
+    WANTED_SCHEMA,
+)
 
 SPARE_CONTEXTS = 3  # drawn for an entity beyond those that it needs: some turn out to mention it
 
-LINKED = pa.schema([("articles", pa.list_(pa.int32()))])  # of each page, the numbers of what it links to, ascending
-DEFINED = pa.schema([("entity", pa.int64()), ("row", pa.int32()), ("page_id", pa.int64()), ("title", pa.string())])
-MENTIONS = pa.schema(
-    [
-        ("entity", pa.int64()),
-        ("count", pa.int64()),  # how often this chunk mentions the entity: on its first row, 0 on others
-        ("rank", pa.uint64()),
-        ("row", pa.int32()),
-        ("anchor", pa.int32()),  # which of the page's anchors
-        ("page_id", pa.int64()),
-        ("anchor_text", pa.string()),
-    ]
-)
-SAMPLED = pa.schema(
-    [
-        ("entity", pa.int64()),
-        ("place", pa.int32()),  # 0, 1, 2 … of the entity's mentions
-        ("title", pa.string()),  # of the definition article
-        ("definition_page_id", pa.int64()),
-        ("definition_chunk", pa.int32()),
-        ("definition_row", pa.int32()),
-        ("chunk", pa.int32()),
-        ("row", pa.int32()),
-        ("anchor", pa.int32()),
-        ("page_id", pa.int64()),
-        ("anchor_text", pa.string()),
-    ]
-)
 
-DEFINITION, ANSWERABLE, UNANSWERABLE = 0, 1, 2
-WANTED = pa.schema(
-    [
-        ("entity", pa.int64()),
-        ("what", pa.int8()),  # DEFINITION, ANSWERABLE or UNANSWERABLE
-        ("place", pa.int32()),
-        ("row", pa.int32()),
-        ("anchor", pa.int32()),  # 0 for a definition
-        ("drawn", pa.uint64()),  # a hash of its own for each context
-        ("names", pa.list_(pa.string())),  # UNANSWERABLE: what the article must not hold
-    ]
-)
-
-
-# --- of one chunk ---------------------------------------------------------------------------------
-
-
-class Links(NamedTuple):
-    """The links of a chunk's articles, in their order."""
-
-    row_L: Ints
-    anchor_L: Ints
-    article_L: Ints  # number in the title table; negative where there is none
-    reason_L: NDArray[np.object_]  # why the link is no mention; "": it is one
-    rules_L: Ints
-    redirected_L: NDArray[np.bool_]
-
-    @property
-    def mention_M(self) -> Ints:
-        return np.flatnonzero(self.reason_L == "")
-
-
-def links_of(pages: pa.Table, table: TitleTable, own_rows: NDArray[np.bool_]) -> Links:
-    """`own_rows`: see `is_own_row`."""
-    lists = pages["targets"].combine_chunks()
-    counts = lists.value_lengths().to_numpy(zero_copy_only=False).astype(np.int64)
-    row_L = np.repeat(np.arange(pages.num_rows), counts)
-    anchor_L = np.arange(len(row_L)) - np.repeat(np.cumsum(counts) - counts, counts)
-    targets = lists.flatten()
-    found = table.resolve_all(targets.fill_null("").to_pylist())
-    own = table.resolve_all(pages["title"].to_pylist()).articles
-    same_page = (found.articles == own[row_L]) & (found.articles >= 0)
-    same_page |= pc.equal(targets, "").fill_null(False).to_numpy(zero_copy_only=False)
-    kind_L = np.array(KINDS, object)[found.kinds]
-    is_disambiguation = pc.equal(pages["kind"], "disambiguation").to_numpy()
-    reasons = [
-        ("page_of_same_title", ~own_rows[row_L]),
-        ("on_disambiguation_page", is_disambiguation[row_L]),
-        ("invalid_title", targets.is_null().to_numpy(zero_copy_only=False)),
-        ("self_link", same_page),
-        ("red_link", kind_L == "red"),
-        ("redirect_loop", kind_L == "loop"),
-        ("disambiguation", kind_L == "disambiguation"),
-        ("list", kind_L == "list"),
-    ]
-    reason_L = np.select([mask for _, mask in reasons], [np.array(name, object) for name, _ in reasons], "")
-    rules_L = pages["rules"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
-    return Links(row_L, anchor_L, found.articles.astype(np.int64), reason_L, rules_L, found.via_redirect)
-
-
-def link_counts(links: Links) -> AnchorCounts:
-    """All links, mentions, and what rule saved how many; the links that are no mentions are rejects."""
-    mention_M = links.mention_M
-    saved = {name: int(((links.rules_L[mention_M] & bit) != 0).sum()) for name, bit in RULES.items()}
-    saved["redirect"] = int(links.redirected_L[mention_M].sum())
-    return AnchorCounts(
-        links_found=len(links.row_L),
-        mentions=len(mention_M),
-        links_saved_by={name: count for name, count in saved.items() if count},
-    )
-
-
-def link_rejects(links: Links, pages: pa.Table, lang: str, corpus: str) -> list[Reject]:
-    """Those that are no mentions, each with the text around it."""
-    refused = np.flatnonzero(links.reason_L != "")
-    rejects, before = [], -1
-    for place in refused.tolist():
-        row, anchor = int(links.row_L[place]), int(links.anchor_L[place])
-        if row != before:
-            before, text = row, pages["text"][row].as_py()
-            page_id, edges = pages["page_id"][row].as_py(), pages["anchor_edges"][row].as_py()
-            targets = pages["targets"][row].as_py()
-        start, end = edges[2 * anchor : 2 * anchor + 2]
-        around = f"{text[max(0, start - 40) : start]}⟦{text[start:end]}⟧{text[end : end + 40]}"
-        excerpt = f"[[{targets[anchor] or ''}]] in: {around}"[:MAX_EXCERPT_CHARS]
-        reason = links.reason_L[place]
-        rejects.append(Reject(reason, "link", f"{page_id}:{anchor}", lang, corpus, page_id, excerpt))
-    return rejects
-
-
-def linked_articles(links: Links, pages: int) -> pa.Table:
-    """`LINKED` of each page."""
-    is_found = links.article_L >= 0
-    found = np.unique(np.stack([links.row_L[is_found], links.article_L[is_found]], axis=1), axis=0)
-    offsets = np.searchsorted(found[:, 0], np.arange(pages + 1))
-    return pa.table([pa.ListArray.from_arrays(offsets.astype(np.int32), found[:, 1].astype(np.int32))], schema=LINKED)
-
-
-def is_own_row(pages: pa.Table, table: TitleTable, chunk: int) -> NDArray[np.bool_]:
-    """Of each page, whether its title's article is this very page: no redirect, nor a second page of one title."""
-    articles = table.resolve_all(pages["title"].to_pylist()).articles
-    is_own = articles >= 0
-    is_own[is_own] = table.locators[articles[is_own]] == locator(chunk, np.flatnonzero(is_own))
-    return is_own
-
-
-def locator(chunk: int, row: Any) -> Any:
-    """Where a page is, as the title table keeps it."""
-    return (chunk << 32) + row
-
-
-def definitions_of(pages: pa.Table, table: TitleTable, own_rows: NDArray[np.bool_]) -> pa.Table:
-    """`DEFINED`: this chunk's entities."""
-    found = table.resolve_all(pages["title"].to_pylist())
-    rows = np.flatnonzero(own_rows & (found.kinds == KINDS.index("article")))
-    rows = rows[np.argsort(found.articles[rows], kind="stable")]
-    entities = found.articles[rows].astype(np.int64)
-    columns = [entities, rows.astype(np.int32), pages["page_id"].take(rows), pages["title"].take(rows)]
-    return pa.table(columns, schema=DEFINED)
+# --- the mentions of one chunk --------------------------------------------------------------------
 
 
 def mentions_of(pages: pa.Table, links: Links, seed: int, per_entity: int) -> pa.Table:
-    """`MENTIONS`: the `per_entity` mentions of each entity that a hash ranks first, and how many there are."""
+    """Returns a table of `MENTIONS_SCHEMA`: each entity's `per_entity` mentions with the lowest hashes, and its count.
+
+    B is the axis of these best mentions.
+    """
     mention_M = links.mention_M
     entity_M, row_M, anchor_M = links.article_L[mention_M], links.row_L[mention_M], links.anchor_L[mention_M]
     page_M = pages["page_id"].to_numpy()[row_M]
-    rank_M = hashed(seed, SAMPLE, page_M, anchor_M)
-    best = best_of_each(entity_M, rank_M, per_entity)
+    hash_M = hashed(seed, SAMPLE, page_M, anchor_M)
+    best = best_of_each(entity_M, hash_M, per_entity)
     entity_B, row_B, anchor_B = entity_M[best], row_M[best], anchor_M[best]
     count_B = np.zeros(len(best), np.int64)
     count_B[np.unique(entity_B, return_index=True)[1]] = np.unique(entity_M, return_counts=True)[1]
     text_B = _anchor_texts(pages, row_B, anchor_B)
-    columns = [entity_B, count_B, rank_M[best], row_B.astype(np.int32), anchor_B.astype(np.int32), page_M[best], text_B]
-    return pa.table(columns, schema=MENTIONS)
+    columns = [entity_B, count_B, hash_M[best], row_B.astype(np.int32), anchor_B.astype(np.int32), page_M[best], text_B]
+    return pa.table(columns, schema=MENTIONS_SCHEMA)
 
 
 def _anchor_texts(pages: pa.Table, row_B: Ints, anchor_B: Ints) -> list[str]:
-    found = [""] * len(row_B)
-    before, text, edges = -1, "", []
-    for place in np.argsort(row_B, kind="stable").tolist():
-        if row_B[place] != before:  # an article is decoded once
-            before = int(row_B[place])
-            text, edges = pages["text"][before].as_py(), pages["anchor_edges"][before].as_py()
-        start, end = edges[2 * anchor_B[place] : 2 * anchor_B[place] + 2]
-        found[place] = text[start:end]
-    return found
+    text_B = [""] * len(row_B)
+    decoded_row, page_text, edges = -1, "", []
+    for index in np.argsort(row_B, kind="stable").tolist():
+        if row_B[index] != decoded_row:  # a page is decoded once
+            decoded_row = int(row_B[index])
+            page_text, edges = pages["text"][decoded_row].as_py(), pages["anchor_edges"][decoded_row].as_py()
+        start, end = edges[2 * anchor_B[index] : 2 * anchor_B[index] + 2]
+        text_B[index] = page_text[start:end]
+    return text_B
 
 
 def cut_by_part(table: pa.Table, entities: int, parts: int) -> list[pa.Table]:
-    """A table whose entities ascend, cut into those of each part: `i * entities / parts` to below that of i + 1."""
+    """Cuts a table whose entities ascend: part i holds entities `i * entities / parts` to below that of i + 1."""
     starts = [-(-index * entities // parts) for index in range(parts + 1)]
     return _slices(table, np.searchsorted(table["entity"].to_numpy(), starts))
 
@@ -220,128 +89,158 @@ def _slices(table: pa.Table, bounds: Ints) -> list[pa.Table]:
     return [table.slice(start, end - start) for start, end in pairwise(bounds.tolist())]
 
 
-# --- of one part ----------------------------------------------------------------------------------
+# --- the sampled mentions of one part -------------------------------------------------------------
 
 
 def sample_mentions(
-    mentions: Sequence[pa.Table],
-    definitions: Sequence[pa.Table],
-    per_entity: int,
-    min_mentions: int,
+    mentions: Sequence[pa.Table], definitions: Sequence[pa.Table], per_entity: int, min_mentions: int
 ) -> tuple[pa.Table, dict[str, int]]:
-    """`MENTIONS` and `DEFINED` of every chunk → `SAMPLED`, by entity and place, and why others were left out.
+    """Samples at most `per_entity` mentions of each entity that has at least `min_mentions`.
 
-    An entity with fewer than `min_mentions` is left out with all of them.
+    Takes one table of `MENTIONS_SCHEMA` and one of `DEFINED_SCHEMA` for each chunk. Returns a table of
+    `SAMPLED_SCHEMA`, by entity and ordinal, and for each reason how many mentions were left out.
     """
     found, defined = _with_chunk(mentions), _with_chunk(definitions)
     entity_M, count_M = found["entity"].to_numpy(), found["count"].to_numpy()
-    numbers, which_M = np.unique(entity_M, return_inverse=True)
-    total_E = np.zeros(len(numbers), np.int64)
-    np.add.at(total_E, which_M, count_M)
-    is_kept_E = total_E >= min_mentions
-    rows = np.flatnonzero(is_kept_E[which_M])
-    rows = rows[best_of_each(entity_M[rows], found["rank"].to_numpy()[rows], per_entity)]
-    kept = found.take(rows)
-    entity_K = kept["entity"].to_numpy()
-    of_definition = np.searchsorted(defined["entity"].to_numpy(), entity_K)
-    definition = defined.take(of_definition)
-    place_K = place_in_group(entity_K)
-    sampled = pa.table(
-        [
-            entity_K,
-            place_K.astype(np.int32),
-            definition["title"],
-            definition["page_id"],
-            definition["chunk"],
-            definition["row"],
-            kept["chunk"],
-            kept["row"],
-            kept["anchor"],
-            kept["page_id"],
-            kept["anchor_text"],
-        ],
-        schema=SAMPLED,
-    )
-    rare = int(total_E[~is_kept_E].sum())
-    refused = {"rare_entity": rare, "not_sampled": int(total_E.sum()) - rare - len(rows)}
-    return sampled, {reason: count for reason, count in refused.items() if count}
+    entity_E, index_M = np.unique(entity_M, return_inverse=True)
+    total_E = np.zeros(len(entity_E), np.int64)
+    np.add.at(total_E, index_M, count_M)
+    is_frequent_E = total_E >= min_mentions
+    rows = np.flatnonzero(is_frequent_E[index_M])
+    rows = rows[best_of_each(entity_M[rows], found["sample_hash"].to_numpy()[rows], per_entity)]
+    rare = int(total_E[~is_frequent_E].sum())
+    left_out = {"rare_entity": rare, "not_sampled": int(total_E.sum()) - rare - len(rows)}
+    return _sampled_table(found.take(rows), defined), {reason: count for reason, count in left_out.items() if count}
+
+
+def _sampled_table(sampled: pa.Table, defined: pa.Table) -> pa.Table:
+    """Joins sampled mentions with their entities' definitions; both are sorted by entity."""
+    entity_K = sampled["entity"].to_numpy()
+    definition = defined.take(np.searchsorted(defined["entity"].to_numpy(), entity_K))
+    columns = [
+        entity_K,
+        position_in_group(entity_K).astype(np.int32),
+        definition["title"],
+        definition["page_id"],
+        definition["chunk"],
+        definition["row"],
+        sampled["chunk"],
+        sampled["row"],
+        sampled["anchor"],
+        sampled["page_id"],
+        sampled["anchor_text"],
+    ]
+    return pa.table(columns, schema=SAMPLED_SCHEMA)
 
 
 def _with_chunk(tables: Sequence[pa.Table]) -> pa.Table:
-    """The tables of all chunks, by entity, each row with its chunk's number."""
+    """Concatenates the tables of all chunks, adds the chunk's number to each row, and sorts them by entity."""
     numbered = [
-        part.append_column("chunk", pa.array(np.full(len(part), number, np.int32)))
-        for number, part in enumerate(tables)
+        table.append_column("chunk", pa.array(np.full(len(table), number, np.int32)))
+        for number, table in enumerate(tables)
     ]
     table = pa.concat_tables(numbered).combine_chunks()
     return table.take(np.argsort(table["entity"].to_numpy(), kind="stable"))
 
 
-def wanted_texts(
-    sampled: pa.Table, places: Callable[[Ints], tuple[Ints, Ints, Ints]], total: int, chunks: int, seed: int
-) -> list[pa.Table]:
-    """`SAMPLED` of one part → `WANTED` of each chunk: its entities' definitions, their mentions' contexts, and contexts
-    that shall mention them not.
+# --- the texts that one part wants ----------------------------------------------------------------
 
-    Those are drawn from all `total` mentions that were sampled for any entity, so that their articles, and the places
-    in them, are like those of answerable ones; `places` tells the chunk, row and anchor of such numbers.
+Locate = Callable[[Ints], tuple[Ints, Ints, Ints]]
+"""Numbers of sampled mentions, counted over all parts of the wiki → their chunks, rows and anchors."""
+
+
+def wanted_texts(sampled: pa.Table, locate: Locate, total: int, chunks: int, seed: int) -> list[pa.Table]:
+    """Returns for each chunk a table of `WANTED_SCHEMA`, by row: what the part's examples need of its pages.
+
+    Takes a part's table of `SAMPLED_SCHEMA`. Wanted are the entities' definitions, the contexts of their mentions, and
+    contexts that should not mention them. These are drawn from all `total` mentions that were sampled for any entity,
+    so that their articles, and the positions in them, are distributed like those of answerable contexts.
     """
-    entity_K, place_K = (sampled[name].to_numpy() for name in ("entity", "place"))
-    first = np.flatnonzero(place_K == 0)
-    count_E = np.diff(first, append=len(entity_K))
-    definitions = _wanted(
-        DEFINITION,
-        entity_K[first],
-        place_K[first],
-        sampled["definition_chunk"].to_numpy()[first],
-        sampled["definition_row"].to_numpy()[first],
-        np.zeros(len(first), np.int64),
-        np.zeros(len(first), np.uint64),
+    entities = _entities_of(sampled)
+    wanted = [_definitions(entities), _answerable(sampled, seed), _unanswerable(entities, locate, total, seed)]
+    return _by_chunk(pa.concat_tables(wanted).combine_chunks(), chunks)
+
+
+class _Entities(NamedTuple):
+    """The entities of one part; see the drawing above."""
+
+    entity_E: Ints
+    count_E: Ints
+    chunk_E: Ints  # chunk, row and page: of the definition article
+    row_E: Ints
+    page_E: Ints
+    names_E: list[list[str]]  # the title, with and without its parenthesis, and the anchors' texts
+
+
+def _entities_of(sampled: pa.Table) -> _Entities:
+    first_E = np.flatnonzero(sampled["ordinal"].to_numpy() == 0)
+    count_E = np.diff(first_E, append=len(sampled))
+    entity_E, chunk_E, row_E, page_E = (
+        sampled[name].to_numpy()[first_E]
+        for name in ("entity", "definition_chunk", "definition_row", "definition_page_id")
     )
-    anchor_K, page_K = sampled["anchor"].to_numpy(), sampled["page_id"].to_numpy()
-    answerable = _wanted(
-        ANSWERABLE,
-        entity_K,
-        place_K,
-        sampled["chunk"].to_numpy(),
-        sampled["row"].to_numpy(),
-        anchor_K,
-        hashed(seed, WORDS_BEFORE, page_K, anchor_K),
-    )
-    draws_E = count_E + SPARE_CONTEXTS
-    of_D = np.repeat(np.arange(len(first)), draws_E)
-    place_D = np.arange(len(of_D)) - np.repeat(np.cumsum(draws_E) - draws_E, draws_E)
-    drawn_D = hashed(seed, UNRELATED, sampled["definition_page_id"].to_numpy()[first][of_D], place_D)
-    chunk_D, row_D, anchor_D = places(below(drawn_D, total))
     texts = sampled["anchor_text"].to_pylist()
-    titles = sampled["title"].take(first).to_pylist()
+    titles = sampled["title"].take(first_E).to_pylist()
     names_E = [
         list(dict.fromkeys([*title_names(title), *texts[start : start + count]]))
-        for title, start, count in zip(titles, first.tolist(), count_E.tolist(), strict=True)
+        for title, start, count in zip(titles, first_E.tolist(), count_E.tolist(), strict=True)
     ]
-    words_before_D = hashed(seed, WORDS_BEFORE, drawn_D)
-    names_D = [names_E[entity] for entity in of_D]
-    unanswerable = _wanted(
-        UNANSWERABLE, entity_K[first][of_D], place_D, chunk_D, row_D, anchor_D, words_before_D, names_D
+    return _Entities(entity_E, count_E, chunk_E, row_E, page_E, names_E)
+
+
+def _definitions(entities: _Entities) -> pa.Table:
+    zero_E = np.zeros(len(entities.entity_E), np.int64)
+    return _wanted(
+        DEFINITION, entities.entity_E, zero_E, entities.chunk_E, entities.row_E, zero_E, zero_E.astype(np.uint64)
     )
-    everything = pa.concat_tables([definitions, answerable, unanswerable]).combine_chunks()
-    chunk_W = everything["chunk"].to_numpy()
-    order = np.lexsort((everything["row"].to_numpy(), chunk_W))
-    everything = everything.take(order).select(WANTED.names)
-    return _slices(everything, np.searchsorted(chunk_W[order], np.arange(chunks + 1)))
+
+
+def _answerable(sampled: pa.Table, seed: int) -> pa.Table:
+    entity_K, ordinal_K, chunk_K, row_K, anchor_K, page_K = (
+        sampled[name].to_numpy() for name in ("entity", "ordinal", "chunk", "row", "anchor", "page_id")
+    )
+    hash_K = hashed(seed, WORDS_BEFORE, page_K, anchor_K)
+    return _wanted(ANSWERABLE, entity_K, ordinal_K, chunk_K, row_K, anchor_K, hash_K)
+
+
+def _unanswerable(entities: _Entities, locate: Locate, total: int, seed: int) -> pa.Table:
+    draws_E = entities.count_E + SPARE_CONTEXTS
+    index_D = np.repeat(np.arange(len(draws_E)), draws_E)
+    ordinal_D = np.arange(len(index_D)) - np.repeat(np.cumsum(draws_E) - draws_E, draws_E)
+    draw_D = hashed(seed, UNRELATED, entities.page_E[index_D], ordinal_D)
+    chunk_D, row_D, anchor_D = locate(below(draw_D, total))
+    hash_D = hashed(seed, WORDS_BEFORE, draw_D)
+    names_D = [entities.names_E[entity] for entity in index_D]
+    return _wanted(UNANSWERABLE, entities.entity_E[index_D], ordinal_D, chunk_D, row_D, anchor_D, hash_D, names_D)
 
 
 def _wanted(
-    what: int, entity: Ints, place: Ints, chunk: Ints, row: Ints, anchor: Ints, drawn: Any, names: Any = None
+    kind: int,
+    entity_W: Ints,
+    ordinal_W: Ints,
+    chunk_W: Ints,
+    row_W: Ints,
+    anchor_W: Ints,
+    position_hash_W: Hashes,
+    names_W: list[list[str]] | None = None,
 ) -> pa.Table:
+    """Returns a table of `WANTED_SCHEMA` and a last column with the chunk's number."""
     columns = [
-        entity,
-        np.full(len(entity), what, np.int8),
-        place.astype(np.int32),
-        row.astype(np.int32),
-        anchor.astype(np.int32),
-        drawn,
-        names if names is not None else [None] * len(entity),
-        chunk.astype(np.int32),
+        entity_W,
+        np.full(len(entity_W), kind, np.int8),
+        ordinal_W.astype(np.int32),
+        row_W.astype(np.int32),
+        anchor_W.astype(np.int32),
+        position_hash_W,
+        names_W if names_W is not None else [None] * len(entity_W),
+        chunk_W.astype(np.int32),
     ]
-    return pa.table(columns, schema=WANTED.append(pa.field("chunk", pa.int32())))
+    return pa.table(columns, schema=WANTED_SCHEMA.append(pa.field("chunk", pa.int32())))
+
+
+def _by_chunk(wanted: pa.Table, chunks: int) -> list[pa.Table]:
+    """Sorts by chunk and row, and cuts the table at the chunks' bounds."""
+    chunk_W = wanted["chunk"].to_numpy()
+    order = np.lexsort((wanted["row"].to_numpy(), chunk_W))
+    wanted = wanted.take(order).select(WANTED_SCHEMA.names)
+    return _slices(wanted, np.searchsorted(chunk_W[order], np.arange(chunks + 1)))

@@ -18,7 +18,7 @@ from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 
 REDIRECT = "redirect"  # a page's kind, beside those of `page_kind`
 
-PAGES = pa.schema(
+PAGES_SCHEMA = pa.schema(
     [
         ("page_id", pa.int64()),
         ("revision_id", pa.int64()),
@@ -72,7 +72,7 @@ def pages_table(
         else:
             plain = plain_text(page.text, site)
             rows.append(_article(page.page_id, page.revision_id, page.title, page.text, plain, site))
-    columns = [list(column) for column in zip(*rows, strict=True)] or [[]] * len(PAGES)
+    columns = [list(column) for column in zip(*rows, strict=True)] or [[]] * len(PAGES_SCHEMA)
     counts = AnchorCounts(
         pages_read=read,
         articles=len(rows) - redirects,
@@ -80,7 +80,7 @@ def pages_table(
             reason: count for reason, count in (("other_namespace", elsewhere), ("redirect", redirects)) if count
         },
     )
-    return pa.table(columns, schema=PAGES), counts, rejects
+    return pa.table(columns, schema=PAGES_SCHEMA), counts, rejects
 
 
 def _article(page_id: int, revision_id: int, title: str, wikitext: str, plain: PlainText, site: Site) -> _Row:

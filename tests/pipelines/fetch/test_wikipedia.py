@@ -26,10 +26,10 @@ from urllib.error import URLError
 import pytest
 
 from pipelines import cli
-from pipelines.anchor_mrc import expand_specs
 from pipelines.fetch import download
 from pipelines.fetch.download import Meter
 from pipelines.fetch.wikipedia import FetchConfig, fetch_wikipedia, open_mirror
+from pipelines.inputs import expand_specs
 from schemas.errors import ConfigError, InputError
 
 CONTENT = bytes(range(256)) * 400

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 
 import pipelines.runtime.job_output
-from pipelines.runtime.job_output import NAMES_OF_A_DATASET, Request, files_of, make_dataset
+from pipelines.runtime.dataset_files import NAMES_OF_A_DATASET, files_of
+from pipelines.runtime.job_output import Request, make_dataset
 from pipelines.runtime.work_folder import WorkFolder, replace_file
 from schemas import manifest as manifests
 from schemas.clism import ARROW_SCHEMA, PairCounts
