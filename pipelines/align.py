@@ -23,7 +23,7 @@ from pipelines.aligner import train as train_model
 from pipelines.aligner.pharaoh import Agreement, Firsts, compare_files, format_links
 from pipelines.aligner.symmetrize import align_symmetrized
 from pipelines.aligner.text import TrainingText, check_text
-from pipelines.steps.bitext.filters import FilterConfig, SeenTexts, length_reject, text_digest, text_reject
+from pipelines.steps.bitext.filters import FilterConfig, SeenTexts, filter_pair, text_digest
 from pipelines.steps.bitext.readers import BitextFile, expand_bitext, read_bitext
 from pipelines.steps.common.files import (
     BadText,
@@ -362,15 +362,12 @@ def training_corpus(
 
     def add(item: tuple[SentencePair, bool]) -> bool:
         record, is_duplicate = item
-        reason = "duplicate" if is_duplicate else text_reject(record, config.filters)
-        if reason is None:
-            source, target = tokenizers[0](record.source_text), tokenizers[1](record.target_text)
-            reason = length_reject(source, target, config.filters)
-            if reason is None:
-                corpus.append(source, target)
-                return True
-        rejects[reason] += 1
-        return False
+        words = filter_pair(record, is_duplicate, tokenizers, config.filters)
+        if isinstance(words, str):
+            rejects[words] += 1
+            return False
+        corpus.append(*words)
+        return True
 
     sample_by_hash(records(), config.aligner.training_pairs, config.seed, lambda item: item[0].id, add, corpus.keep)
     return corpus

@@ -14,9 +14,6 @@ import schemas.clism
 from pipelines.aligner import AlignmentModel
 from pipelines.aligner.text import TrainingText, check_text
 from pipelines.clism_transforms import (
-    MASKED,
-    READ,
-    TOKENIZED,
     AlignAndMask,
     ReadBitext,
     TokenizeAndTag,
@@ -31,6 +28,7 @@ from pipelines.runtime.job_output import Request, make_dataset
 from pipelines.runtime.launch import chunk_progress, launch, runner_options, sizes_and_times
 from pipelines.runtime.work_folder import WorkFolder
 from pipelines.steps.bitext.readers import BitextFile, shown_spec
+from pipelines.steps.clism.stage_tables import MASKED_STAGE, READ_STAGE, TOKENIZED_STAGE
 from pipelines.steps.common.paths import path_of_each_pair
 from pipelines.steps.common.sentence_pairs import LanguagePair
 from pipelines.steps.common.tokenize import check_tokenizer, tokenizer_version
@@ -41,7 +39,7 @@ from schemas.manifest import Manifest
 from schemas.provenance import commit, polyspan_version
 from schemas.runtime.shown_paths import shown_path, shown_paths
 
-STAGES = {READ: "read", TOKENIZED: "tokenised and tagged", MASKED: "aligned and masked"}
+STAGES = {READ_STAGE: "read", TOKENIZED_STAGE: "tokenised and tagged", MASKED_STAGE: "aligned and masked"}
 
 
 def build(
@@ -69,7 +67,13 @@ def build(
         | "Keys" >> beam.Map(lambda chunk: chunk.key)
         | "WriteDataset"
         >> WriteDataset(
-            config.output, schemas.clism.ARROW_SCHEMA, manifest, config.rows_per_shard, MASKED, (MASKED,), job
+            config.output,
+            schemas.clism.ARROW_SCHEMA,
+            manifest,
+            config.rows_per_shard,
+            MASKED_STAGE,
+            (MASKED_STAGE,),
+            job,
         )
     )
 

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from dataclasses import replace
 from importlib.resources import files as package_files
 from pathlib import Path
@@ -20,9 +21,12 @@ import pytest
 from apache_beam.io.localfilesystem import LocalFileSystem
 
 from pipelines import cli, clism_transforms
+from pipelines.align import AlignTrainConfig, tokenizers_of, training_corpus
 from pipelines.aligner import train
+from pipelines.aligner.text import TrainingText
 from pipelines.clism import run
 from pipelines.recipes import CLISM
+from pipelines.steps.bitext.readers import expand_bitext
 from pipelines.steps.common.sentence_pairs import LanguagePair
 from schemas import manifest as manifests
 from schemas.clism import problems
@@ -92,6 +96,31 @@ def test_a_manifest_says_what_decided_the_bytes(dataset):
     (file,) = manifest.inputs
     assert file.sha256 == hashlib.sha256(Path(SAMPLE).read_bytes()).hexdigest()
     assert not (dataset / "work").exists()
+
+
+def test_the_job_and_align_train_refuse_the_same_pairs_for_the_same_reasons(tmp_path):
+    lines = [
+        ("Anna lives in Hanoi.", "Anna sống ở Hà Nội."),
+        ("", "b"),
+        ("NATO", "NATO"),
+        ("a " * 129, "b"),
+        ("a", "b " * 9),
+    ]
+    for side, name in enumerate(("text.en", "text.vi")):
+        (tmp_path / name).write_text("".join(f"{line[side]}\n" for line in [*lines, *lines]), encoding="utf-8")
+    bitext = (f"{tmp_path}/text.en,{tmp_path}/text.vi",)
+    manifest = run(replace(config(tmp_path / "out"), bitext=bitext))
+    languages, rejects = LanguagePair("en", "vi"), Counter()
+    files, tokenizers = expand_bitext(bitext, [languages]), tokenizers_of(TrainingText.of(languages))
+    corpus = training_corpus(files, tokenizers, AlignTrainConfig(), rejects)
+    later = {"no_mention", "no_answer"}
+    refused = {
+        reason: number for reason, number in manifest.counts["en-vi"].pair_rejects.items() if reason not in later
+    }
+    assert (
+        refused == rejects == {"duplicate": 5, "empty_side": 1, "identical_sides": 1, "too_long": 1, "length_ratio": 1}
+    )
+    assert len(corpus) == manifest.counts["en-vi"].pairs_read - rejects.total() == 1
 
 
 def written(folder: Path) -> bytes:
