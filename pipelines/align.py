@@ -23,8 +23,10 @@ from pipelines.aligner import train as train_model
 from pipelines.aligner.pharaoh import Agreement, Firsts, compare_files, format_links
 from pipelines.aligner.symmetrize import align_symmetrized
 from pipelines.aligner.text import TrainingText, check_text
+from pipelines.recipes import BitextSpecs
 from pipelines.steps.bitext.filters import FilterConfig, SeenTexts, filter_pair, text_digest
-from pipelines.steps.bitext.readers import BitextFile, expand_bitext, read_bitext
+from pipelines.steps.bitext.formats import BitextFile
+from pipelines.steps.bitext.readers import expand_bitext, read_bitext
 from pipelines.steps.common.files import (
     BadText,
     compression_suffix,
@@ -66,13 +68,10 @@ logger = logging.getLogger(__name__)
 class AlignTrainConfig:
     """Learn a word aligner from parallel corpora: the one that `polyspan-data clism` would train on them."""
 
-    bitext: tuple[str, ...] = ()
-    """The corpora: text.en,text.vi (line-aligned), corpus.tmx, corpus.tsv or corpus.tsv@COLUMN,COLUMN; plain, .gz,
-    .bz2, .xz or .zst; globs."""
+    bitext: BitextSpecs = ()
     pair: tuple[str, ...] = ()
-    """Language pairs, source first, such as en-vi: one model each, trained one after another. In --bitext {pair},
-    {source} and {target} stand for them, and en-vi=SPEC is read for that pair only. With --tokenized, of any languages:
-    en-sl, eng_Latn-slv_Latn."""
+    """Language pairs, source first, such as en-vi. One model is trained for each, one after another. With --tokenized
+    they may be of any languages: en-sl, eng_Latn-slv_Latn."""
     model: str = ""
     """The model file to write; {pair} stands for the language pair."""
     input: str = ""

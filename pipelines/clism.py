@@ -27,7 +27,8 @@ from pipelines.runtime.job_context import JobContext
 from pipelines.runtime.job_output import Request, make_dataset
 from pipelines.runtime.launch import chunk_progress, launch, runner_options, sizes_and_times
 from pipelines.runtime.work_folder import WorkFolder
-from pipelines.steps.bitext.readers import BitextFile, shown_spec
+from pipelines.steps.bitext.formats import BitextFile
+from pipelines.steps.bitext.readers import shown_spec
 from pipelines.steps.clism.stage_tables import MASKED_STAGE, READ_STAGE, TOKENIZED_STAGE
 from pipelines.steps.common.paths import path_of_each_pair
 from pipelines.steps.common.sentence_pairs import LanguagePair

@@ -20,7 +20,8 @@ from pipelines.aligner.text import TrainingText
 from pipelines.runtime.job_context import FILES, JobContext
 from pipelines.runtime.work_folder import WorkFolder, replace_file
 from pipelines.steps.bitext.filters import FilterConfig, filter_pair
-from pipelines.steps.bitext.readers import BitextFile, excerpt, read_bitext
+from pipelines.steps.bitext.formats import BitextFile
+from pipelines.steps.bitext.readers import excerpt, read_bitext
 from pipelines.steps.clism.masking import MaskingConfig, TokenizedPair, mask_mentions
 from pipelines.steps.clism.stage_tables import (
     MASKED_STAGE,

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib.resources import files as package_files
 from pathlib import Path
@@ -26,7 +27,10 @@ from pipelines.aligner import train
 from pipelines.aligner.text import TrainingText
 from pipelines.clism import run
 from pipelines.recipes import CLISM
+from pipelines.steps.bitext.formats import FORMATS, BitextFile, Format, example_help
 from pipelines.steps.bitext.readers import expand_bitext
+from pipelines.steps.bitext.tmx import Unit
+from pipelines.steps.common.files import FileDigest, read_lines
 from pipelines.steps.common.sentence_pairs import LanguagePair
 from schemas import manifest as manifests
 from schemas.clism import problems
@@ -121,6 +125,40 @@ def test_the_job_and_align_train_refuse_the_same_pairs_for_the_same_reasons(tmp_
         refused == rejects == {"duplicate": 5, "empty_side": 1, "identical_sides": 1, "too_long": 1, "length_ratio": 1}
     )
     assert len(corpus) == manifest.counts["en-vi"].pairs_read - rejects.total() == 1
+
+
+def test_a_format_that_is_added_to_the_table_is_listed_expanded_checked_read_and_named_in_the_manifest(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    checked = []
+
+    def read(file: BitextFile, digests: list[FileDigest] | None) -> Iterator[tuple[int, Unit]]:
+        for number, line in enumerate(read_lines(file.source_path, digests), 1):
+            source, _, target = line.partition(" = ")
+            yield number, (source, target)
+
+    dummy = Format(
+        examples={"corpus.equal": "two sides of an equation"},
+        suffix=".equal",
+        match=re.compile(r"([^,]+\.equal)").fullmatch,
+        paths=1,
+        finds_languages=lambda match: False,
+        expand=lambda pair, spec, match: [BitextFile(pair, "", "equal", match[1], match[1])],
+        check=lambda file: checked.append(file.source_path),
+        read=read,
+    )
+    monkeypatch.setitem(FORMATS, "equal", dummy)
+    for spec in ("no.form", "a.equal,b.equal"):
+        with pytest.raises(ConfigError, match=r"corpus\.equal"):
+            expand_bitext([spec], [LanguagePair("en", "vi")])
+    assert "corpus.equal (two sides of an equation)" in example_help()
+    lines = [f"{source} = {target}\n" for source, target in zip(sample_lines("en"), sample_lines("vi"), strict=True)]
+    Path("text.equal").write_text("".join(lines), encoding="utf-8")
+    manifest = run(replace(config(tmp_path / "out"), bitext=(f"{tmp_path}/text.equal",)))
+    assert checked and manifest.config["bitext"] == ["text.equal"]
+    assert [(file.corpus, file.path) for file in manifest.inputs] == [("text.equal", "text.equal")]
+    assert manifest.counts["en-vi"].pairs_read == len(lines) and manifest.counts["en-vi"].examples > 150
 
 
 def written(folder: Path) -> bytes:

@@ -15,7 +15,8 @@ from types import SimpleNamespace
 import pytest
 import zstandard
 
-from pipelines.steps.bitext.readers import BitextFile, excerpt, expand_bitext, read_bitext
+from pipelines.steps.bitext.formats import BitextFile
+from pipelines.steps.bitext.readers import excerpt, expand_bitext, read_bitext
 from pipelines.steps.common.files import MAX_LINE_BYTES, FileDigest
 from pipelines.steps.common.sentence_pairs import LanguagePair, SentencePair, record_id
 from schemas.errors import ConfigError, InputError
