@@ -11,7 +11,7 @@ import pyarrow
 from apache_beam.io.filesystems import FileSystems
 
 import schemas.clism
-from pipelines.aligner import AlignmentModel
+from pipelines.aligner import ALIGNERS, AlignmentModel, aligner_kind
 from pipelines.aligner.text import TrainingText, check_text
 from pipelines.clism_transforms import (
     AlignAndMask,
@@ -64,7 +64,7 @@ def build(
         aligners = chunks | "TrainAligners" >> TrainAligners(config.aligner, job)
     (
         chunks
-        | "AlignAndMask" >> AlignAndMask(aligners, config.aligner.min_score, config.masking, job)
+        | "AlignAndMask" >> AlignAndMask(aligners, config.aligner, config.masking, job)
         | "Keys" >> beam.Map(lambda chunk: chunk.key)
         | "WriteDataset"
         >> WriteDataset(
@@ -88,7 +88,7 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     for lang in dict.fromkeys(pair.source for pair in pairs):
         check_tagger(config.tagger, lang)
     versions = {"polyspan": polyspan_version(), "pyarrow": pyarrow.__version__} | versions_of(config, pairs)
-    given_models = given_aligners(config.aligner.model, pairs) if config.aligner.model else {}
+    given_models = given_aligners(config.aligner.model, pairs) if config.aligner.model not in ALIGNERS else {}
     versions |= {f"{pair}.aligner": model.fingerprint() for pair, (_, model) in given_models.items()}
     decides = asdict(config)
     for name in ("output", "overwrite", "workers"):
@@ -139,6 +139,7 @@ def given_aligners(model: str, pairs: list[LanguagePair]) -> dict[str, tuple[str
 def versions_of(config: ClismConfig, pairs: list[LanguagePair]) -> dict[str, str]:
     """Of everything that decides words and mentions, by language."""
     versions = {"spacy": metadata.version("spacy")}  # of its stop words
+    versions |= {f"aligner.{name}": version for name, version in aligner_kind(config.aligner).versions.items()}
     for lang in dict.fromkeys(lang for pair in pairs for lang in pair):
         versions |= {f"{lang}.{name}": found for name, found in tokenizer_version(lang).items()}
     for lang in dict.fromkeys(pair.source for pair in pairs):

@@ -9,13 +9,14 @@ import logging
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 
-from pipelines.aligner import AlignerConfig, AlignmentModel, NumberedPairs, train
+from pipelines.aligner import Aligner, AlignerConfig, AlignmentModel, aligner_kind
+from pipelines.aligner.aligners import TrainingPairs
 from pipelines.aligner.text import TrainingText
 from pipelines.runtime.job_context import FILES, JobContext
 from pipelines.runtime.work_folder import WorkFolder, replace_file
@@ -208,14 +209,16 @@ def train_aligner(group: tuple[str, Iterable[Chunk]], job: JobContext, config: A
     path = job.work.file(MODELS_STAGE, f"{pair}.model")
 
     def make() -> tuple[None, dict[str, Any]]:
-        corpus = sample_for_training(chunks, job, config.training_pairs)
+        corpus = sample_for_training(chunks, job, config)
         size = len(corpus)
         logger.info("%s: training the word aligner on %s sentence pairs", pair, f"{size:,}")
         started = time.monotonic()
         # Nothing else of this language pair can run meanwhile, and the number of threads decides no byte.
-        model = train(corpus, config, lambda line: logger.info("%s: %s", pair, line), threads=os.cpu_count() or 1)
+        text, threads = TrainingText.of(chunks[0].languages), os.cpu_count() or 1
+        model = aligner_kind(config).train(
+            corpus, config, text, lambda line: logger.info("%s: %s", pair, line), threads
+        )
         logger.info("%s: trained in %.0f s", pair, time.monotonic() - started)
-        model = replace(model, text=TrainingText.of(chunks[0].languages))
         with replace_file(path) as stream:
             model.save(stream)
         return None, {"training_pairs": size}
@@ -237,16 +240,16 @@ def keep_aligner(pair: str, model: AlignmentModel, job: JobContext) -> str:
     return path
 
 
-def sample_for_training(chunks: list[Chunk], job: JobContext, size: int) -> NumberedPairs:
-    """The words of at most `size` sentence pairs, those that a hash of (seed, id) ranks first, in input order."""
+def sample_for_training(chunks: list[Chunk], job: JobContext, config: AlignerConfig) -> TrainingPairs:
+    """Samples at most `training_pairs` sentence pairs, those with the smallest hash of (seed, id), in input order."""
     rows = (row for chunk in chunks for row in table_to_tokenized(job.work.table(TOKENIZED_STAGE, chunk.key), chunk))
-    corpus = NumberedPairs()
+    corpus: TrainingPairs = aligner_kind(config).pairs()
 
     def add(row: TokenizedPair) -> bool:
         corpus.append(*_words(row))
         return True
 
-    sample_by_hash(rows, size, job.seed, lambda row: row.sentences.id, add, corpus.keep)
+    sample_by_hash(rows, config.training_pairs, job.seed, lambda row: row.sentences.id, add, corpus.keep)
     return corpus
 
 
@@ -265,17 +268,17 @@ class AlignAndMask(beam.PTransform):
     """Chunks → chunks of examples, each aligned with its language pair's model."""
 
     models: beam.PCollection[tuple[str, str]]
-    min_link_score: float
+    aligner: AlignerConfig
     masking: MaskingConfig
     job: JobContext
 
     def expand(self, chunks: beam.PCollection[Chunk]) -> beam.PCollection[Chunk]:
         models = beam.pvalue.AsDict(self.models)
-        return chunks | beam.Map(align_and_mask, models, self.min_link_score, self.masking, self.job)
+        return chunks | beam.Map(align_and_mask, models, self.aligner, self.masking, self.job)
 
 
 def align_and_mask(
-    chunk: Chunk, models: dict[str, str], min_link_score: float, masking: MaskingConfig, job: JobContext
+    chunk: Chunk, models: dict[str, str], aligner: AlignerConfig, masking: MaskingConfig, job: JobContext
 ) -> Chunk:
     def make() -> tuple[pa.Table, dict[str, Any]]:
         ledger = job.ledger_of(TOKENIZED_STAGE, chunk.key)
@@ -285,7 +288,7 @@ def align_and_mask(
                 with_mentions.append(row)
             else:
                 rejects.append(pair_reject("no_mention", row.sentences))
-        links = load_aligner(models[chunk.pair], min_link_score).align_batch([_words(row) for row in with_mentions])
+        links = load_aligner(models[chunk.pair], aligner).align_batch([_words(row) for row in with_mentions])
         for row, row_links in zip(with_mentions, links, strict=True):
             example, refused = mask_mentions(row, row_links, masking)
             rejects += [mention_reject(reason, row.sentences, mention) for reason, mention in refused]
@@ -306,10 +309,9 @@ def align_and_mask(
 
 
 @functools.lru_cache(maxsize=2)
-def load_aligner(path: str, min_link_score: float) -> AlignmentModel:
-    """A model of the work folder that keeps the links which this job asks for, whatever it was trained to keep."""
-    model = AlignmentModel.load(path, copy=False)
-    return replace(model, config=replace(model.config, min_score=min_link_score))
+def load_aligner(path: str, config: AlignerConfig) -> Aligner:
+    """Loads an aligner from the work folder, once per process."""
+    return aligner_kind(config).load(path, config)
 
 
 def pair_reject(reason: str, sentences: SentencePair) -> Reject:

@@ -20,8 +20,8 @@ from pipelines.steps.ner.taggers import TaggerConfig
 
 BITEXT_HELP = (
     f"The parallel corpora, each one of: {example_help()}. Files may be compressed ({' '.join(COMPRESSIONS)}) and "
-    "named by globs. {pair}, {source} and {target} are replaced by the language pair and its two languages; en-vi=SPEC is "
-    "read for en-vi only."
+    "named by globs. {pair}, {source} and {target} are replaced by the language pair and its two languages; "
+    "en-vi=SPEC is read for en-vi only."
 )
 BitextSpecs = Annotated[tuple[str, ...], tyro.conf.arg(help=BITEXT_HELP)]
 

@@ -23,7 +23,7 @@ from apache_beam.io.localfilesystem import LocalFileSystem
 
 from pipelines import cli, clism_transforms
 from pipelines.align import AlignTrainConfig, tokenizers_of, training_corpus
-from pipelines.aligner import train
+from pipelines.aligner import ALIGNERS, AlignerKind, NumberedPairs, train
 from pipelines.aligner.text import TrainingText
 from pipelines.clism import run
 from pipelines.recipes import CLISM
@@ -31,7 +31,7 @@ from pipelines.steps.bitext.formats import FORMATS, BitextFile, Format, example_
 from pipelines.steps.bitext.readers import expand_bitext
 from pipelines.steps.bitext.tmx import Unit
 from pipelines.steps.common.files import FileDigest, read_lines
-from pipelines.steps.common.sentence_pairs import LanguagePair
+from pipelines.steps.common.sentence_pairs import LanguagePair, Link
 from schemas import manifest as manifests
 from schemas.clism import problems
 from schemas.errors import ConfigError, InputError
@@ -159,6 +159,38 @@ def test_a_format_that_is_added_to_the_table_is_listed_expanded_checked_read_and
     assert checked and manifest.config["bitext"] == ["text.equal"]
     assert [(file.corpus, file.path) for file in manifest.inputs] == [("text.equal", "text.equal")]
     assert manifest.counts["en-vi"].pairs_read == len(lines) and manifest.counts["en-vi"].examples > 150
+
+
+class FirstWordAligner:
+    """Links the first words of the two sides. What it saves is its name."""
+
+    def align_batch(self, pairs, *, threads=1):
+        return [[Link(0, 0, 0.9)] for _ in pairs]
+
+    def save(self, file):
+        file.write(b"first word")
+
+
+def test_an_aligner_that_is_added_to_the_table_serves_the_job_by_its_name(tmp_path, monkeypatch):
+    trained_on = []
+
+    def train_first(pairs, config, text, progress, threads):
+        trained_on.append((len(pairs), str(text.pair)))
+        return FirstWordAligner()
+
+    def load_first(path, config):
+        assert Path(path).read_bytes() == b"first word" and config.min_score == CLISM.aligner.min_score
+        return FirstWordAligner()
+
+    kind = AlignerKind(NumberedPairs, train_first, load_first, versions={"first": "7"})
+    monkeypatch.setitem(ALIGNERS, "first-word", kind)
+    manifest = run(config(tmp_path / "out", aligner=replace(CLISM.aligner, model="first-word")))
+    counts = manifest.counts["en-vi"]
+    filtered = sum(counts.pair_rejects.values()) - counts.pair_rejects["no_mention"]
+    assert trained_on == [(counts.pairs_read - filtered + counts.pair_rejects.get("no_answer", 0), "en-vi")]
+    assert manifest.config["aligner"]["model"] == "first-word" and manifest.versions["aligner.first"] == "7"
+    examples = list(read_examples(tmp_path / "out"))
+    assert examples and {question.answer_start_char for example in examples for question in example.questions} == {0}
 
 
 def written(folder: Path) -> bytes:
