@@ -12,7 +12,7 @@ from typing import Annotated, Any, NoReturn, TypeVar
 try:
     import tyro
 
-    from pipelines import align as word_alignment
+    from pipelines.align import commands as word_alignment
     from pipelines.fetch import wikipedia as downloads
     from pipelines.inputs import anchor_mrc_inputs, clism_inputs
     from pipelines.recipes import ANCHOR_MRC_RECIPES, CLISM_RECIPES, AnchorMrcConfig, ClismConfig

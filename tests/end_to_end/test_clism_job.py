@@ -22,7 +22,7 @@ import pytest
 from apache_beam.io.localfilesystem import LocalFileSystem
 
 from pipelines import cli, clism_transforms
-from pipelines.align import AlignTrainConfig, tokenizers_of, training_corpus
+from pipelines.align.commands import AlignTrainConfig, tokenizers_of, training_corpus
 from pipelines.aligner import ALIGNERS, AlignerKind, NumberedPairs, train
 from pipelines.aligner.text import TrainingText
 from pipelines.clism import run

@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines import align, cli
-from pipelines.align import AlignApplyConfig, AlignTrainConfig, apply, train
+from pipelines import cli
+from pipelines.align import commands as align
+from pipelines.align.commands import AlignApplyConfig, AlignTrainConfig, apply, train
 from pipelines.aligner import AlignerConfig, AlignmentModel
 from pipelines.aligner import train as train_model
 from pipelines.aligner.pharaoh import format_links
