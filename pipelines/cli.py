@@ -12,7 +12,8 @@ from typing import Annotated, Any, NoReturn, TypeVar
 try:
     import tyro
 
-    from pipelines.align import commands as word_alignment
+    from pipelines.align import commands as align_commands
+    from pipelines.align import config as align_configs
     from pipelines.fetch import wikipedia as downloads
     from pipelines.inputs import anchor_mrc_inputs, clism_inputs
     from pipelines.recipes import ANCHOR_MRC_RECIPES, CLISM_RECIPES, AnchorMrcConfig, ClismConfig
@@ -250,11 +251,11 @@ def align(arguments: list[str], runner: list[str]) -> None:
 
 
 def align_train(arguments: list[str], _: list[str]) -> None:
-    print(word_alignment.train(plain_config(word_alignment.AlignTrainConfig, "align train", arguments)))
+    print(align_commands.train(plain_config(align_configs.AlignTrainConfig, "align train", arguments)))
 
 
 def align_apply(arguments: list[str], _: list[str]) -> None:
-    word_alignment.apply(plain_config(word_alignment.AlignApplyConfig, "align apply", arguments))
+    align_commands.apply(plain_config(align_configs.AlignApplyConfig, "align apply", arguments))
 
 
 def _names_input(argument: str) -> bool:
@@ -263,11 +264,11 @@ def _names_input(argument: str) -> bool:
 
 
 def align_run(arguments: list[str], _: list[str]) -> None:
-    word_alignment.align_file(tyro.cli(word_alignment.AlignFileConfig, prog="polyspan-data align run", args=arguments))
+    align_commands.align_file(tyro.cli(align_configs.AlignFileConfig, prog="polyspan-data align run", args=arguments))
 
 
 def align_score(arguments: list[str], _: list[str]) -> None:
-    print(word_alignment.score(plain_config(word_alignment.AlignScoreConfig, "align score", arguments)))
+    print(align_commands.score(plain_config(align_configs.AlignScoreConfig, "align score", arguments)))
 
 
 def plain_config(kind: type[T], command: str, arguments: list[str]) -> T:

@@ -22,7 +22,9 @@ import pytest
 from apache_beam.io.localfilesystem import LocalFileSystem
 
 from pipelines import cli, clism_transforms
-from pipelines.align.commands import AlignTrainConfig, tokenizers_of, training_corpus
+from pipelines.align.config import AlignTrainConfig
+from pipelines.align.inputs import tokenizers_of
+from pipelines.align.training import training_corpus
 from pipelines.aligner import ALIGNERS, AlignerKind, NumberedPairs, train
 from pipelines.aligner.text import TrainingText
 from pipelines.clism import run
