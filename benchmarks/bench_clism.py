@@ -75,6 +75,7 @@ def timed(seconds: dict[str, float], name: str) -> Iterator[None]:
 def watch_stages(seconds: dict[str, float]) -> None:
     """Adds up the CPU time that the job spends in each step."""
     from pipelines import clism_transforms
+    from pipelines.aligner import aligners
     from pipelines.runtime import dataset_sink
 
     def watched(function, name):
@@ -101,7 +102,7 @@ def watch_stages(seconds: dict[str, float]) -> None:
     clism_transforms.tokenizer_for = lambda lang: watched(tokenizer_for(lang), "tokenise")
     clism_transforms.load_tagger = lambda config, lang: Watched(load_tagger(config, lang), "tag", "tag entities")
     clism_transforms.load_aligner = lambda *given: Watched(load_aligner(*given), "align_batch", "align")
-    clism_transforms.train = watched(clism_transforms.train, "train the aligner")
+    aligners.train = watched(aligners.train, "train the aligner")
     clism_transforms.mask_mentions = watched(clism_transforms.mask_mentions, "project and mask")
     clism_transforms.pairs_to_table = watched(clism_transforms.pairs_to_table, "chunks to Arrow and back")
     clism_transforms.tokenized_to_table = watched(clism_transforms.tokenized_to_table, "chunks to Arrow and back")

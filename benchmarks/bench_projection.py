@@ -208,7 +208,7 @@ def lines(path: Path) -> list[str]:
 
 
 def words_of_pair(tokenized: TokenizedPair) -> tuple[Words, Words]:
-    pair = tokenized.pair
+    pair = tokenized.sentences
     sides = (pair.source_text, tokenized.source_tokens), (pair.target_text, tokenized.target_tokens)
     source, target = (token_texts(*side) for side in sides)
     return source, target
@@ -276,7 +276,7 @@ def trim_weak(tokenized: TokenizedPair, mention: TokenSpan, links: list[Link]) -
 
 def trim_edges(tokenized: TokenizedPair, mention: TokenSpan, links: list[Link]) -> list[Link]:
     """Answers do not begin or end with a stop word or punctuation."""
-    text, listed = tokenized.pair.target_text, stop_words(tokenized.pair.pair.target)
+    text, listed = tokenized.sentences.target_text, stop_words(tokenized.sentences.languages.target)
     words = [token.of(text).lower() for token in tokenized.target_tokens]
     content = [k for k in links if k.source in mention and not is_punctuation(words[k.target])]
     content = [k for k in content if words[k.target] not in listed]
@@ -285,7 +285,7 @@ def trim_edges(tokenized: TokenizedPair, mention: TokenSpan, links: list[Link]) 
 
 def tolerate_function_words(tokenized: TokenizedPair, mention: TokenSpan, links: list[Link]) -> list[Link]:
     """Stop words and punctuation outside the mention may be linked into its answer."""
-    words = [token.of(tokenized.pair.source_text).lower() for token in tokenized.source_tokens]
+    words = [token.of(tokenized.sentences.source_text).lower() for token in tokenized.source_tokens]
     listed = stop_words("en")
     return [
         link

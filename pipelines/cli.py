@@ -12,7 +12,8 @@ from typing import Annotated, Any, NoReturn, TypeVar
 try:
     import tyro
 
-    from pipelines import align as word_alignment
+    from pipelines.align import commands as align_commands
+    from pipelines.align import config as align_configs
     from pipelines.fetch import wikipedia as downloads
     from pipelines.inputs import anchor_mrc_inputs, clism_inputs
     from pipelines.recipes import ANCHOR_MRC_RECIPES, CLISM_RECIPES, AnchorMrcConfig, ClismConfig
@@ -37,44 +38,35 @@ from schemas.runtime.interrupts import ended_by_signals
 USAGE = """usage: polyspan-data COMMAND [ARGUMENT ...] [-- RUNNER-ARGUMENT ...]
 
 commands:
-  clism       parallel corpora → CLISM [QUE] examples
-  anchor-mrc  Wikipedia dumps → (query, context, answers) triplets
-  fetch       download Wikipedia dumps, go on where a download stopped, verify checksums
-  align       word alignment by itself: of a file in one step; or train a model, apply it, score links against gold
-  demo        both kinds of examples from samples that come with the package, shown at the end
+{commands}
 
-`polyspan-data COMMAND --help` tells the rest, `polyspan-data --version` what this is. Arguments after `--` go to the
-Beam runner, for instance `-- --runner=FlinkRunner --flink_master=HOST:8081`; without them the job runs on this machine.
+`polyspan-data COMMAND --help` describes the rest, `polyspan-data --version` prints the version. Arguments after `--` go
+to the Beam runner, for instance `-- --runner=FlinkRunner --flink_master=HOST:8081`; without them the job runs on this
+machine.
 
 """
-USAGE += EXIT_CODES
 
 ALIGN_USAGE = """usage: polyspan-data align COMMAND [ARGUMENT ...]
        polyspan-data align FILE [ARGUMENT ...]
 
 With a FILE (- is the standard input) of lines `source ||| target`, words separated by white space: trains on the lines
-and writes a line of links `0-0 1-2` for each. `polyspan-data align run --help` tells its options. Step by step:
+and writes a line of links `0-0 1-2` for each. `polyspan-data align run --help` describes its options. Step by step:
 
 commands:
-  train   parallel corpora → the model of a word aligner
-  apply   a model and sentence pairs → links between their words, a line `0-0 1-2` for each pair
-  score   links and gold links → alignment error rate, precision, recall
-  run     what `align FILE` does, for a file that is called like a command, too
+{commands}
 
-`polyspan-data align COMMAND --help` tells the rest.
+`polyspan-data align COMMAND --help` describes the rest.
 
 """
-ALIGN_USAGE += EXIT_CODES
 
 FETCH_USAGE = """usage: polyspan-data fetch COMMAND [ARGUMENT ...]
 
 commands:
-  wikipedia   the dumps that `polyspan-data anchor-mrc` reads, from Wikimedia or a mirror
+{commands}
 
-`polyspan-data fetch COMMAND --help` tells the rest.
+`polyspan-data fetch COMMAND --help` describes the rest.
 
 """
-FETCH_USAGE += EXIT_CODES
 
 STOPPED = "Repeat the command to go on from what is finished."
 STOPPED_ALIGNING = "Nothing is kept of an unfinished file."
@@ -85,12 +77,11 @@ T = TypeVar("T")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The console script. Exits with the codes of `schemas.runtime.command_line`."""
+    """Runs the console script. Exits with the codes of `schemas.runtime.command_line`."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     ours, runner = split_at_dashes(arguments)
     command_line.answer_version("polyspan-data", ours)
-    commands = {"clism": clism, "anchor-mrc": anchor_mrc, "fetch": fetch, "align": align, "demo": demo}
-    command, ours = pick_command(ours, commands, USAGE)
+    command, ours = pick_command(ours, COMMANDS, USAGE)
     log_for_people()
     try:
         with ended_by_signals("polyspan-data", STOPPED_ALIGNING if command is align else STOPPED):
@@ -112,7 +103,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def pick_command(arguments: list[str], commands: Mapping[str, Command], usage: str) -> tuple[Command, list[str]]:
-    """The command that the first argument names, and the other arguments."""
+    """Returns the command that the first argument names, and the other arguments.
+
+    The usage lists each command with the first line of its docstring.
+    """
+    width = max(map(len, commands))
+    listed = [f"  {name:{width}}  {cleandoc(run.__doc__ or '').partition('.')[0]}" for name, run in commands.items()]
+    usage = usage.format(commands="\n".join(listed)) + EXIT_CODES
     return command_line.pick("polyspan-data", arguments, commands, "command", usage)
 
 
@@ -131,7 +128,7 @@ def clism(arguments: list[str], runner: list[str]) -> None:
     """Turn parallel corpora into CLISM [QUE] examples."""
     config = configured(arguments, "polyspan-data clism", clism.__doc__, CLISM_RECIPES)
     clism_inputs(config)
-    from pipelines.clism import run  # Beam takes seconds to import: wrong paths are told before
+    from pipelines.clism import run  # Beam takes seconds to import: wrong paths are reported before
 
     print(summary(run(config, runner), config.output))
 
@@ -157,7 +154,7 @@ def anchor_mrc(arguments: list[str], runner: list[str]) -> None:
 
 
 def configured(arguments: list[str], prog: str, what: str | None, recipes: Mapping[str, Config]) -> Config:
-    """The configuration that the arguments make of a recipe's; the first recipe is the default."""
+    """Returns a recipe's configuration, changed by the arguments. The first recipe is the default."""
     recipe, arguments = pick_recipe(arguments, recipes)
     return tyro.cli(
         type(recipes[recipe]),
@@ -172,7 +169,7 @@ def configured(arguments: list[str], prog: str, what: str | None, recipes: Mappi
 
 
 def pick_recipe(arguments: list[str], recipes: Mapping[str, Any]) -> tuple[str, list[str]]:
-    """The value of --recipe, and the other arguments."""
+    """Returns the value of --recipe, and the other arguments."""
     rest, recipe = [], next(iter(recipes))
     remaining = iter(arguments)
     for argument in remaining:
@@ -187,7 +184,7 @@ def pick_recipe(arguments: list[str], recipes: Mapping[str, Any]) -> tuple[str, 
 
 
 def demo(arguments: list[str], runner: list[str]) -> None:
-    """Make CLISM examples and anchor-MRC triplets from samples that come with the package, and show some."""
+    """Make CLISM examples and anchor-MRC triplets from samples in the package, and show some."""
 
     def options(
         output: Annotated[
@@ -227,58 +224,62 @@ def demo(arguments: list[str], runner: list[str]) -> None:
 
 
 def fetch(arguments: list[str], runner: list[str]) -> None:
-    """Download corpora."""
-    command, arguments = pick_command(arguments, {"wikipedia": fetch_wikipedia}, FETCH_USAGE)
+    """Download Wikipedia dumps, resume stopped downloads, verify checksums."""
+    command, arguments = pick_command(arguments, FETCH_COMMANDS, FETCH_USAGE)
     if runner:
         raise ConfigError(f"polyspan-data fetch runs on this machine: nothing takes {runner[0]!r} after `--`.")
     command(arguments, runner)
 
 
 def fetch_wikipedia(arguments: list[str], _: list[str]) -> None:
+    """Download the dumps that `polyspan-data anchor-mrc` reads, from Wikimedia or a mirror."""
     config = plain_config(downloads.FetchConfig, "fetch wikipedia", arguments)
     print(downloads.fetch_wikipedia(config))
 
 
 def align(arguments: list[str], runner: list[str]) -> None:
-    """Word alignment by itself."""
-    commands = {"train": align_train, "apply": align_apply, "score": align_score, "run": align_run}
-    if arguments and arguments[0] not in (*commands, "-h", "--help", "help") and _names_input(arguments[0]):
+    """Link the words of a file; or train a word aligner, apply it, score links against gold ones."""
+    if arguments and arguments[0] not in (*ALIGN_COMMANDS, "-h", "--help", "help") and _names_input(arguments[0]):
         arguments = ["run", *arguments]
-    command, arguments = pick_command(arguments, commands, ALIGN_USAGE)
+    command, arguments = pick_command(arguments, ALIGN_COMMANDS, ALIGN_USAGE)
     if runner:
         raise ConfigError(f"polyspan-data align runs on this machine: nothing takes {runner[0]!r} after `--`.")
     command(arguments, runner)
 
 
 def align_train(arguments: list[str], _: list[str]) -> None:
-    print(word_alignment.train(plain_config(word_alignment.AlignTrainConfig, "align train", arguments)))
+    """Train a word aligner's model on parallel corpora."""
+    print(align_commands.train(plain_config(align_configs.AlignTrainConfig, "align train", arguments)))
 
 
 def align_apply(arguments: list[str], _: list[str]) -> None:
-    word_alignment.apply(plain_config(word_alignment.AlignApplyConfig, "align apply", arguments))
+    """Link the words of sentence pairs with a model: a line `0-0 1-2` for each pair."""
+    align_commands.apply(plain_config(align_configs.AlignApplyConfig, "align apply", arguments))
 
 
 def _names_input(argument: str) -> bool:
-    """Whether it is a file, the standard input or an option, not a command."""
+    """Returns whether the argument is a file, the standard input or an option, and so no command."""
     return argument.startswith("-") or any(mark in argument for mark in "/.*") or os.path.exists(argument)
 
 
 def align_run(arguments: list[str], _: list[str]) -> None:
-    word_alignment.align_file(tyro.cli(word_alignment.AlignFileConfig, prog="polyspan-data align run", args=arguments))
+    """Do what `align FILE` does, also for a file that has a command's name."""
+    align_commands.align_file(tyro.cli(align_configs.AlignFileConfig, prog="polyspan-data align run", args=arguments))
 
 
 def align_score(arguments: list[str], _: list[str]) -> None:
-    print(word_alignment.score(plain_config(word_alignment.AlignScoreConfig, "align score", arguments)))
+    """Compare links with gold ones: alignment error rate, precision, recall."""
+    print(align_commands.score(plain_config(align_configs.AlignScoreConfig, "align score", arguments)))
 
 
 def plain_config(kind: type[T], command: str, arguments: list[str]) -> T:
-    """The configuration of a command that has no recipe."""
+    """Returns the configuration of a command that has no recipe."""
     prog, description = f"polyspan-data {command}", f"{cleandoc(kind.__doc__ or '')}\n\n{EXIT_CODES_LINE}"
     return tyro.cli(kind, prog=prog, description=description, args=arguments)
 
 
 def summary(manifest: Manifest, output: str) -> str:
-    """What became of every record, per language pair, and what to do next."""
+    """Describes what became of every record, by language or pair, and what to do next."""
     lines = []
     for pair, counts in sorted(manifest.counts.items()):
         lines += [f"{pair}:", *ledger_lines(counts), ""]
@@ -298,7 +299,7 @@ def summary(manifest: Manifest, output: str) -> str:
 
 
 def ledger_lines(counts: Counts) -> list[str]:
-    """The ledgers, in words, each adding up.
+    """Describes each ledger in a line: the records found are the kept ones and the refused ones.
 
     >>> print("\\n".join(ledger_lines(PairCounts(10, 7, {"no_mention": 3}, 12, 10, {"no_link": 2}))))
       10 sentence pairs read = 7 examples + 3 refused (no_mention 3)
@@ -315,6 +316,22 @@ def ledger_lines(counts: Counts) -> list[str]:
             f"{sum(rejects.values()):,} refused{reasons}"
         )
     return lines
+
+
+COMMANDS: dict[str, Command] = {
+    "clism": clism,
+    "anchor-mrc": anchor_mrc,
+    "fetch": fetch,
+    "align": align,
+    "demo": demo,
+}
+FETCH_COMMANDS: dict[str, Command] = {"wikipedia": fetch_wikipedia}
+ALIGN_COMMANDS: dict[str, Command] = {
+    "train": align_train,
+    "apply": align_apply,
+    "score": align_score,
+    "run": align_run,
+}
 
 
 if __name__ == "__main__":

@@ -11,12 +11,9 @@ import pyarrow
 from apache_beam.io.filesystems import FileSystems
 
 import schemas.clism
-from pipelines.aligner import AlignmentModel
+from pipelines.aligner import ALIGNERS, AlignmentModel, aligner_kind
 from pipelines.aligner.text import TrainingText, check_text
 from pipelines.clism_transforms import (
-    MASKED,
-    READ,
-    TOKENIZED,
     AlignAndMask,
     ReadBitext,
     TokenizeAndTag,
@@ -30,7 +27,9 @@ from pipelines.runtime.job_context import JobContext
 from pipelines.runtime.job_output import Request, make_dataset
 from pipelines.runtime.launch import chunk_progress, launch, runner_options, sizes_and_times
 from pipelines.runtime.work_folder import WorkFolder
-from pipelines.steps.bitext.readers import BitextFile, shown_spec
+from pipelines.steps.bitext.formats import BitextFile
+from pipelines.steps.bitext.readers import shown_spec
+from pipelines.steps.clism.stage_tables import MASKED_STAGE, READ_STAGE, TOKENIZED_STAGE
 from pipelines.steps.common.paths import path_of_each_pair
 from pipelines.steps.common.sentence_pairs import LanguagePair
 from pipelines.steps.common.tokenize import check_tokenizer, tokenizer_version
@@ -41,7 +40,7 @@ from schemas.manifest import Manifest
 from schemas.provenance import commit, polyspan_version
 from schemas.runtime.shown_paths import shown_path, shown_paths
 
-STAGES = {READ: "read", TOKENIZED: "tokenised and tagged", MASKED: "aligned and masked"}
+STAGES = {READ_STAGE: "read", TOKENIZED_STAGE: "tokenised and tagged", MASKED_STAGE: "aligned and masked"}
 
 
 def build(
@@ -65,11 +64,17 @@ def build(
         aligners = chunks | "TrainAligners" >> TrainAligners(config.aligner, job)
     (
         chunks
-        | "AlignAndMask" >> AlignAndMask(aligners, config.aligner.min_score, config.masking, job)
+        | "AlignAndMask" >> AlignAndMask(aligners, config.aligner, config.masking, job)
         | "Keys" >> beam.Map(lambda chunk: chunk.key)
         | "WriteDataset"
         >> WriteDataset(
-            config.output, schemas.clism.ARROW_SCHEMA, manifest, config.rows_per_shard, MASKED, (MASKED,), job
+            config.output,
+            schemas.clism.ARROW_SCHEMA,
+            manifest,
+            config.rows_per_shard,
+            MASKED_STAGE,
+            (MASKED_STAGE,),
+            job,
         )
     )
 
@@ -83,7 +88,7 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     for lang in dict.fromkeys(pair.source for pair in pairs):
         check_tagger(config.tagger, lang)
     versions = {"polyspan": polyspan_version(), "pyarrow": pyarrow.__version__} | versions_of(config, pairs)
-    given_models = given_aligners(config.aligner.model, pairs) if config.aligner.model else {}
+    given_models = given_aligners(config.aligner.model, pairs) if config.aligner.model not in ALIGNERS else {}
     versions |= {f"{pair}.aligner": model.fingerprint() for pair, (_, model) in given_models.items()}
     decides = asdict(config)
     for name in ("output", "overwrite", "workers"):
@@ -134,6 +139,7 @@ def given_aligners(model: str, pairs: list[LanguagePair]) -> dict[str, tuple[str
 def versions_of(config: ClismConfig, pairs: list[LanguagePair]) -> dict[str, str]:
     """Of everything that decides words and mentions, by language."""
     versions = {"spacy": metadata.version("spacy")}  # of its stop words
+    versions |= {f"aligner.{name}": version for name, version in aligner_kind(config.aligner).versions.items()}
     for lang in dict.fromkeys(lang for pair in pairs for lang in pair):
         versions |= {f"{lang}.{name}": found for name, found in tokenizer_version(lang).items()}
     for lang in dict.fromkeys(pair.source for pair in pairs):

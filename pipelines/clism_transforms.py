@@ -9,20 +9,26 @@ import logging
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
 import pyarrow as pa
 
-from pipelines.aligner import AlignerConfig, AlignmentModel, NumberedPairs, train
+from pipelines.aligner import Aligner, AlignerConfig, AlignmentModel, aligner_kind
+from pipelines.aligner.aligners import TrainingPairs
 from pipelines.aligner.text import TrainingText
 from pipelines.runtime.job_context import FILES_STAGE, JobContext
 from pipelines.runtime.work_folder import WorkFolder, replace_file
-from pipelines.steps.bitext.filters import FilterConfig, length_reject, text_reject
-from pipelines.steps.bitext.readers import BitextFile, excerpt, read_bitext
+from pipelines.steps.bitext.filters import FilterConfig, filter_pair
+from pipelines.steps.bitext.formats import BitextFile
+from pipelines.steps.bitext.readers import excerpt, read_bitext
 from pipelines.steps.clism.masking import MaskingConfig, TokenizedPair, mask_mentions
 from pipelines.steps.clism.stage_tables import (
+    MASKED_STAGE,
+    MODELS_STAGE,
+    READ_STAGE,
+    TOKENIZED_STAGE,
     Chunk,
     pairs_to_table,
     table_to_pairs,
@@ -39,7 +45,6 @@ from schemas.clism import ARROW_SCHEMA, PairCounts
 from schemas.manifest import InputFile
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 
-READ, TOKENIZED, MODELS, MASKED = "read", "tokenized", "models", "masked"
 DIGEST_PARTITIONS = 64
 
 logger = logging.getLogger(__name__)
@@ -101,7 +106,7 @@ def read_chunks(
             ledger = job.ledger()
             rejects = [record for record in block if isinstance(record, Reject)]
             ledger.add(pair, PairCounts(pairs_read=len(block)), rejects)
-            job.work.run_once(READ, keys[-1], functools.partial(_read_chunk, kept, ledger))
+            job.work.run_once(READ_STAGE, keys[-1], functools.partial(_read_chunk, kept, ledger))
         inputs = [InputFile(file.corpus, shown[path], size, sha256)._asdict() for path, size, sha256 in digests]
         return None, {"chunks": keys, "inputs": inputs}
 
@@ -116,7 +121,7 @@ def _read_chunk(pairs: list[SentencePair], ledger: Ledger) -> tuple[pa.Table, di
 def digests_by_partition(chunk: Chunk, work: WorkFolder) -> Iterator[tuple[str, tuple[str, list[tuple[int, bytes]]]]]:
     """The chunk's text digests, parted so that equal texts of a language pair meet in one place."""
     parts: dict[int, list[tuple[int, bytes]]] = {}
-    for row, digest in enumerate(work.table(READ, chunk.key, ["digest"])["digest"].to_pylist()):
+    for row, digest in enumerate(work.table(READ_STAGE, chunk.key, ["digest"])["digest"].to_pylist()):
         parts.setdefault(digest[0] % DIGEST_PARTITIONS, []).append((row, digest))
     for part, rows in parts.items():
         yield f"{chunk.pair} {part}", (chunk.key, rows)
@@ -156,29 +161,26 @@ def tokenize_and_tag(
     item: tuple[Chunk, tuple[int, ...]], job: JobContext, filters: FilterConfig, tagger: TaggerConfig
 ) -> Chunk:
     chunk, duplicate_rows = item
-    pair = chunk.language_pair
+    languages = chunk.languages
 
     def make() -> tuple[pa.Table, dict[str, Any]]:
-        tokenize_source, tokenize_target = tokenizer_for(pair.source), tokenizer_for(pair.target)
+        tokenizers = tokenizer_for(languages.source), tokenizer_for(languages.target)
         duplicates = set(duplicate_rows)
         rejects: list[Reject] = []
         kept: list[TokenizedPair] = []
-        for row, sentences in enumerate(table_to_pairs(job.work.table(READ, chunk.key), chunk)):
-            reason = "duplicate" if row in duplicates else text_reject(sentences, filters)
-            if reason is None:
-                source, target = tokenize_source(sentences.source_text), tokenize_target(sentences.target_text)
-                reason = length_reject(source, target, filters)
-            if reason is None:
-                kept.append(TokenizedPair(sentences, source, target, ()))
+        for row, sentences in enumerate(table_to_pairs(job.work.table(READ_STAGE, chunk.key), chunk)):
+            words = filter_pair(sentences, row in duplicates, tokenizers, filters)
+            if isinstance(words, str):
+                rejects.append(pair_reject(words, sentences))
             else:
-                rejects.append(pair_reject(reason, sentences))
-        mentions = load_tagger(tagger, pair.source).tag([row.pair.source_text for row in kept])
-        ledger = job.ledger_of(READ, chunk.key)
+                kept.append(TokenizedPair(sentences, *words, ()))
+        mentions = load_tagger(tagger, languages.source).tag([row.sentences.source_text for row in kept])
+        ledger = job.ledger_of(READ_STAGE, chunk.key)
         ledger.add(chunk.pair, PairCounts(), rejects)
         tagged = (row._replace(mentions=found) for row, found in zip(kept, mentions, strict=True))
         return tokenized_to_table(tagged), ledger.to_json()
 
-    job.work.run_once(TOKENIZED, chunk.key, make)
+    job.work.run_once(TOKENIZED_STAGE, chunk.key, make)
     return chunk
 
 
@@ -203,55 +205,57 @@ class TrainAligners(beam.PTransform):
 
 def train_aligner(group: tuple[str, Iterable[Chunk]], job: JobContext, config: AlignerConfig) -> tuple[str, str]:
     pair, chunks = group[0], sorted(group[1])
-    path = job.work.file(MODELS, f"{pair}.model")
+    path = job.work.file(MODELS_STAGE, f"{pair}.model")
 
     def make() -> tuple[None, dict[str, Any]]:
-        corpus = sample_for_training(chunks, job, config.training_pairs)
+        corpus = sample_for_training(chunks, job, config)
         size = len(corpus)
         logger.info("%s: training the word aligner on %s sentence pairs", pair, f"{size:,}")
         started = time.monotonic()
         # Nothing else of this language pair can run meanwhile, and the number of threads decides no byte.
-        model = train(corpus, config, lambda line: logger.info("%s: %s", pair, line), threads=os.cpu_count() or 1)
+        text, threads = TrainingText.of(chunks[0].languages), os.cpu_count() or 1
+        model = aligner_kind(config).train(
+            corpus, config, text, lambda line: logger.info("%s: %s", pair, line), threads
+        )
         logger.info("%s: trained in %.0f s", pair, time.monotonic() - started)
-        model = replace(model, text=TrainingText.of(chunks[0].language_pair))
         with replace_file(path) as stream:
             model.save(stream)
         return None, {"training_pairs": size}
 
-    job.work.run_once(MODELS, pair, make)
+    job.work.run_once(MODELS_STAGE, pair, make)
     return pair, path
 
 
 def keep_aligner(pair: str, model: AlignmentModel, job: JobContext) -> str:
     """The path of a given model's copy in the work folder, which nobody writes over while workers share it."""
-    path = job.work.file(MODELS, f"{pair}.model")
+    path = job.work.file(MODELS_STAGE, f"{pair}.model")
 
     def make() -> tuple[None, dict[str, Any]]:
         with replace_file(path) as stream:
             model.save(stream)
         return None, {"fingerprint": model.fingerprint()}
 
-    job.work.run_once(MODELS, pair, make)
+    job.work.run_once(MODELS_STAGE, pair, make)
     return path
 
 
-def sample_for_training(chunks: list[Chunk], job: JobContext, size: int) -> NumberedPairs:
-    """The words of at most `size` sentence pairs, those that a hash of (seed, id) ranks first, in input order."""
-    rows = (row for chunk in chunks for row in table_to_tokenized(job.work.table(TOKENIZED, chunk.key), chunk))
-    corpus = NumberedPairs()
+def sample_for_training(chunks: list[Chunk], job: JobContext, config: AlignerConfig) -> TrainingPairs:
+    """Samples at most `training_pairs` sentence pairs, those with the smallest hash of (seed, id), in input order."""
+    rows = (row for chunk in chunks for row in table_to_tokenized(job.work.table(TOKENIZED_STAGE, chunk.key), chunk))
+    corpus: TrainingPairs = aligner_kind(config).pairs()
 
     def add(row: TokenizedPair) -> bool:
         corpus.append(*_words(row))
         return True
 
-    sample_by_hash(rows, size, job.seed, lambda row: row.pair.id, add, corpus.keep)
+    sample_by_hash(rows, config.training_pairs, job.seed, lambda row: row.sentences.id, add, corpus.keep)
     return corpus
 
 
 def _words(row: TokenizedPair) -> tuple[list[str], list[str]]:
     return (
-        token_texts(row.pair.source_text, row.source_tokens),
-        token_texts(row.pair.target_text, row.target_tokens),
+        token_texts(row.sentences.source_text, row.source_tokens),
+        token_texts(row.sentences.target_text, row.target_tokens),
     )
 
 
@@ -263,32 +267,32 @@ class AlignAndMask(beam.PTransform):
     """Chunks → chunks of examples, each aligned with its language pair's model."""
 
     models: beam.PCollection[tuple[str, str]]
-    min_link_score: float
+    aligner: AlignerConfig
     masking: MaskingConfig
     job: JobContext
 
     def expand(self, chunks: beam.PCollection[Chunk]) -> beam.PCollection[Chunk]:
         models = beam.pvalue.AsDict(self.models)
-        return chunks | beam.Map(align_and_mask, models, self.min_link_score, self.masking, self.job)
+        return chunks | beam.Map(align_and_mask, models, self.aligner, self.masking, self.job)
 
 
 def align_and_mask(
-    chunk: Chunk, models: dict[str, str], min_link_score: float, masking: MaskingConfig, job: JobContext
+    chunk: Chunk, models: dict[str, str], aligner: AlignerConfig, masking: MaskingConfig, job: JobContext
 ) -> Chunk:
     def make() -> tuple[pa.Table, dict[str, Any]]:
-        ledger = job.ledger_of(TOKENIZED, chunk.key)
+        ledger = job.ledger_of(TOKENIZED_STAGE, chunk.key)
         rejects, examples, with_mentions = [], [], []
-        for row in table_to_tokenized(job.work.table(TOKENIZED, chunk.key), chunk):
+        for row in table_to_tokenized(job.work.table(TOKENIZED_STAGE, chunk.key), chunk):
             if row.mentions:
                 with_mentions.append(row)
             else:
-                rejects.append(pair_reject("no_mention", row.pair))
-        links = load_aligner(models[chunk.pair], min_link_score).align_batch([_words(row) for row in with_mentions])
+                rejects.append(pair_reject("no_mention", row.sentences))
+        links = load_aligner(models[chunk.pair], aligner).align_batch([_words(row) for row in with_mentions])
         for row, row_links in zip(with_mentions, links, strict=True):
             example, refused = mask_mentions(row, row_links, masking)
-            rejects += [mention_reject(reason, row.pair, mention) for reason, mention in refused]
+            rejects += [mention_reject(reason, row.sentences, mention) for reason, mention in refused]
             if example is None:
-                rejects.append(pair_reject("no_answer", row.pair))
+                rejects.append(pair_reject("no_answer", row.sentences))
             else:
                 examples.append(example)
         counts = PairCounts(
@@ -299,23 +303,25 @@ def align_and_mask(
         ledger.add(chunk.pair, counts, rejects)
         return pa.Table.from_pylist([example.to_row() for example in examples], schema=ARROW_SCHEMA), ledger.to_json()
 
-    job.work.run_once(MASKED, chunk.key, make)
+    job.work.run_once(MASKED_STAGE, chunk.key, make)
     return chunk
 
 
 @functools.lru_cache(maxsize=2)
-def load_aligner(path: str, min_link_score: float) -> AlignmentModel:
-    """A model of the work folder that keeps the links which this job asks for, whatever it was trained to keep."""
-    model = AlignmentModel.load(path, copy=False)
-    return replace(model, config=replace(model.config, min_score=min_link_score))
+def load_aligner(path: str, config: AlignerConfig) -> Aligner:
+    """Loads an aligner from the work folder, once per process."""
+    return aligner_kind(config).load(path, config)
 
 
-def pair_reject(reason: str, pair: SentencePair) -> Reject:
-    return Reject(
-        reason, "pair", pair.id, str(pair.pair), pair.corpus, pair.line, excerpt(pair.source_text, pair.target_text)
-    )
+def pair_reject(reason: str, sentences: SentencePair) -> Reject:
+    return _reject("pair", reason, sentences, excerpt(sentences.source_text, sentences.target_text))
 
 
-def mention_reject(reason: str, pair: SentencePair, mention: EntityMention) -> Reject:
-    text = f"{mention.span.of(pair.source_text)} ⟵ {excerpt(pair.source_text, pair.target_text)}"
-    return Reject(reason, "mention", pair.id, str(pair.pair), pair.corpus, pair.line, text[:MAX_EXCERPT_CHARS])
+def mention_reject(reason: str, sentences: SentencePair, mention: EntityMention) -> Reject:
+    texts = excerpt(sentences.source_text, sentences.target_text)
+    return _reject("mention", reason, sentences, f"{mention.span.of(sentences.source_text)} ⟵ {texts}")
+
+
+def _reject(unit: str, reason: str, sentences: SentencePair, text: str) -> Reject:
+    languages, corpus, line = str(sentences.languages), sentences.corpus, sentences.line
+    return Reject(reason, unit, sentences.id, languages, corpus, line, text[:MAX_EXCERPT_CHARS])

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pipelines.recipes import AnchorMrcConfig, ClismConfig
-from pipelines.steps.bitext.readers import BitextFile, expand_bitext
+from pipelines.steps.bitext.formats import BitextFile
+from pipelines.steps.bitext.readers import expand_bitext
 from pipelines.steps.common.paths import identity, match_paths
 from pipelines.steps.common.sentence_pairs import LanguagePair, language_pair
 from pipelines.steps.common.tokenize import check_tokenizer

@@ -6,12 +6,24 @@ docs/paper_settings.md has a row for every number and rule of the recipes that f
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+import tyro
 
 from pipelines.aligner import AlignerConfig
 from pipelines.steps.anchor_mrc.triplets import TripletConfig
 from pipelines.steps.bitext.filters import FilterConfig
+from pipelines.steps.bitext.formats import example_help
 from pipelines.steps.clism.masking import MaskingConfig
+from pipelines.steps.common.files import COMPRESSIONS
 from pipelines.steps.ner.taggers import TaggerConfig
+
+BITEXT_HELP = (
+    f"The parallel corpora, each one of: {example_help()}. Files may be compressed ({' '.join(COMPRESSIONS)}) and "
+    "named by globs. {pair}, {source} and {target} are replaced by the language pair and its two languages; "
+    "en-vi=SPEC is read for en-vi only."
+)
+BitextSpecs = Annotated[tuple[str, ...], tyro.conf.arg(help=BITEXT_HELP)]
 
 
 @dataclass(frozen=True)
@@ -21,10 +33,7 @@ class ClismConfig:
     Every field but the last three decides the dataset's bytes and is written to its manifest.
     """
 
-    bitext: tuple[str, ...] = ()
-    """The corpora: text.en,text.vi (line-aligned), corpus.tmx, corpus.tsv or corpus.tsv@COLUMN,COLUMN; plain, .gz,
-    .bz2, .xz or .zst; globs; {pair}, {source}, {target} stand for the language pair's; en-vi=SPEC is read for en-vi
-    only."""
+    bitext: BitextSpecs = ()
     pair: tuple[str, ...] = ()
     """Language pairs, such as en-vi en-ar: mentions are masked in the first and answered in the second language."""
     tagger: TaggerConfig = field(default_factory=TaggerConfig)

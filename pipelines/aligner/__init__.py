@@ -19,9 +19,19 @@ except ImportError as error:
         "The word aligner's compiled part, pipelines.aligner._native, cannot be imported "
         f"({error}). In a checkout, build it with: pip install -e . (needs a C++17 compiler)"
     ) from error
+from pipelines.aligner.aligners import ALIGNERS, Aligner, AlignerKind, aligner_kind
 from pipelines.aligner.config import AlignerConfig
 from pipelines.aligner.model import AlignmentModel
 from pipelines.aligner.numbered import NumberedPairs
 from pipelines.aligner.training import train
 
-__all__ = ["AlignerConfig", "AlignmentModel", "NumberedPairs", "train"]
+__all__ = [
+    "ALIGNERS",
+    "Aligner",
+    "AlignerConfig",
+    "AlignerKind",
+    "AlignmentModel",
+    "NumberedPairs",
+    "aligner_kind",
+    "train",
+]

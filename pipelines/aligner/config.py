@@ -14,7 +14,8 @@ class AlignerConfig:
     """How a word aligner is trained, and which links it keeps."""
 
     model: str = ""
-    """Path of a saved model; empty: the job trains one on the corpus itself."""
+    """The path of a model that `align train` saved, or the name of another aligner that is listed in
+    pipelines/aligner/aligners.py. Empty: the job trains the built-in aligner on the corpus itself."""
     training_pairs: int = 100_000
     """At most so many sentence pairs train a model; of a larger corpus, a sample drawn by hash."""
     min_score: float = 0.4

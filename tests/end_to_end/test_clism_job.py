@@ -11,6 +11,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib.resources import files as package_files
 from pathlib import Path
@@ -20,10 +22,18 @@ import pytest
 from apache_beam.io.localfilesystem import LocalFileSystem
 
 from pipelines import cli, clism_transforms
-from pipelines.aligner import train
+from pipelines.align.config import AlignTrainConfig
+from pipelines.align.inputs import tokenizers_of
+from pipelines.align.training import training_corpus
+from pipelines.aligner import ALIGNERS, AlignerKind, NumberedPairs, train
+from pipelines.aligner.text import TrainingText
 from pipelines.clism import run
 from pipelines.recipes import CLISM
-from pipelines.steps.common.sentence_pairs import LanguagePair
+from pipelines.steps.bitext.formats import FORMATS, BitextFile, Format, example_help
+from pipelines.steps.bitext.readers import expand_bitext
+from pipelines.steps.bitext.tmx import Unit
+from pipelines.steps.common.files import FileDigest, read_lines
+from pipelines.steps.common.sentence_pairs import LanguagePair, Link
 from schemas import manifest as manifests
 from schemas.clism import problems
 from schemas.errors import ConfigError, InputError
@@ -92,6 +102,97 @@ def test_a_manifest_says_what_decided_the_bytes(dataset):
     (file,) = manifest.inputs
     assert file.sha256 == hashlib.sha256(Path(SAMPLE).read_bytes()).hexdigest()
     assert not (dataset / "work").exists()
+
+
+def test_the_job_and_align_train_refuse_the_same_pairs_for_the_same_reasons(tmp_path):
+    lines = [
+        ("Anna lives in Hanoi.", "Anna sống ở Hà Nội."),
+        ("", "b"),
+        ("NATO", "NATO"),
+        ("a " * 129, "b"),
+        ("a", "b " * 9),
+    ]
+    for side, name in enumerate(("text.en", "text.vi")):
+        (tmp_path / name).write_text("".join(f"{line[side]}\n" for line in [*lines, *lines]), encoding="utf-8")
+    bitext = (f"{tmp_path}/text.en,{tmp_path}/text.vi",)
+    manifest = run(replace(config(tmp_path / "out"), bitext=bitext))
+    languages, rejects = LanguagePair("en", "vi"), Counter()
+    files, tokenizers = expand_bitext(bitext, [languages]), tokenizers_of(TrainingText.of(languages))
+    corpus = training_corpus(files, tokenizers, AlignTrainConfig(), rejects)
+    later = {"no_mention", "no_answer"}
+    refused = {
+        reason: number for reason, number in manifest.counts["en-vi"].pair_rejects.items() if reason not in later
+    }
+    assert (
+        refused == rejects == {"duplicate": 5, "empty_side": 1, "identical_sides": 1, "too_long": 1, "length_ratio": 1}
+    )
+    assert len(corpus) == manifest.counts["en-vi"].pairs_read - rejects.total() == 1
+
+
+def test_a_format_that_is_added_to_the_table_is_listed_expanded_checked_read_and_named_in_the_manifest(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    checked = []
+
+    def read(file: BitextFile, digests: list[FileDigest] | None) -> Iterator[tuple[int, Unit]]:
+        for number, line in enumerate(read_lines(file.source_path, digests), 1):
+            source, _, target = line.partition(" = ")
+            yield number, (source, target)
+
+    dummy = Format(
+        examples={"corpus.equal": "two sides of an equation"},
+        suffix=".equal",
+        match=re.compile(r"([^,]+\.equal)").fullmatch,
+        paths=1,
+        finds_languages=lambda match: False,
+        expand=lambda pair, spec, match: [BitextFile(pair, "", "equal", match[1], match[1])],
+        check=lambda file: checked.append(file.source_path),
+        read=read,
+    )
+    monkeypatch.setitem(FORMATS, "equal", dummy)
+    for spec in ("no.form", "a.equal,b.equal"):
+        with pytest.raises(ConfigError, match=r"corpus\.equal"):
+            expand_bitext([spec], [LanguagePair("en", "vi")])
+    assert "corpus.equal (two sides of an equation)" in example_help()
+    lines = [f"{source} = {target}\n" for source, target in zip(sample_lines("en"), sample_lines("vi"), strict=True)]
+    Path("text.equal").write_text("".join(lines), encoding="utf-8")
+    manifest = run(replace(config(tmp_path / "out"), bitext=(f"{tmp_path}/text.equal",)))
+    assert checked and manifest.config["bitext"] == ["text.equal"]
+    assert [(file.corpus, file.path) for file in manifest.inputs] == [("text.equal", "text.equal")]
+    assert manifest.counts["en-vi"].pairs_read == len(lines) and manifest.counts["en-vi"].examples > 150
+
+
+class FirstWordAligner:
+    """Links the first words of the two sides. What it saves is its name."""
+
+    def align_batch(self, pairs, *, threads=1):
+        return [[Link(0, 0, 0.9)] for _ in pairs]
+
+    def save(self, file):
+        file.write(b"first word")
+
+
+def test_an_aligner_that_is_added_to_the_table_serves_the_job_by_its_name(tmp_path, monkeypatch):
+    trained_on = []
+
+    def train_first(pairs, config, text, progress, threads):
+        trained_on.append((len(pairs), str(text.pair)))
+        return FirstWordAligner()
+
+    def load_first(path, config):
+        assert Path(path).read_bytes() == b"first word" and config.min_score == CLISM.aligner.min_score
+        return FirstWordAligner()
+
+    kind = AlignerKind(NumberedPairs, train_first, load_first, versions={"first": "7"})
+    monkeypatch.setitem(ALIGNERS, "first-word", kind)
+    manifest = run(config(tmp_path / "out", aligner=replace(CLISM.aligner, model="first-word")))
+    counts = manifest.counts["en-vi"]
+    filtered = sum(counts.pair_rejects.values()) - counts.pair_rejects["no_mention"]
+    assert trained_on == [(counts.pairs_read - filtered + counts.pair_rejects.get("no_answer", 0), "en-vi")]
+    assert manifest.config["aligner"]["model"] == "first-word" and manifest.versions["aligner.first"] == "7"
+    examples = list(read_examples(tmp_path / "out"))
+    assert examples and {question.answer_start_char for example in examples for question in example.questions} == {0}
 
 
 def written(folder: Path) -> bytes:

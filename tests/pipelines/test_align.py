@@ -10,23 +10,29 @@ import subprocess
 import sys
 import time
 import tracemalloc
+from collections import Counter
 from dataclasses import replace
 from importlib.resources import files as package_files
 from pathlib import Path
 
 import pytest
 
-from pipelines import align, cli
-from pipelines.align import AlignApplyConfig, AlignTrainConfig, apply, train
+from pipelines import cli
+from pipelines.align import commands, links
+from pipelines.align.commands import align_file, apply, train
+from pipelines.align.config import AlignApplyConfig, AlignFileConfig, AlignTrainConfig
+from pipelines.align.inputs import Texts
+from pipelines.align.training import training_corpus
 from pipelines.aligner import AlignerConfig, AlignmentModel
 from pipelines.aligner import train as train_model
 from pipelines.aligner.pharaoh import format_links
 from pipelines.aligner.text import TrainingText
 from pipelines.clism import run
 from pipelines.recipes import CLISM
+from pipelines.steps.bitext.readers import expand_bitext
 from pipelines.steps.common.sentence_pairs import LanguagePair
 from schemas import manifest as manifests
-from schemas.errors import InputError
+from schemas.errors import ConfigError, InputError
 
 SAMPLE = str(package_files("pipelines") / "sample" / "sample.tsv")
 SENTENCES = [("a b", "x y"), ("b a", "y x"), ("a c", "x z"), ("c b", "z y"), ("c a b", "z x y")] * 4
@@ -106,9 +112,9 @@ def test_the_model_does_not_depend_on_how_the_text_is_stored(folder: Path, tmp_p
 
 def test_repeated_pairs_and_pairs_without_words_do_not_train(folder: Path, tmp_path: Path) -> None:
     text = training(folder).bitext[0]
-    rejects: dict[str, int] = align.Counter()
-    files = align.expand_bitext([text], [align.LanguagePair("en", "vi")])
-    corpus = align.training_corpus(files, (str.split, str.split), training(folder), rejects)
+    rejects: dict[str, int] = Counter()
+    files = expand_bitext([text], [LanguagePair("en", "vi")])
+    corpus = training_corpus(files, (str.split, str.split), training(folder), rejects)
     assert len(corpus) == 5 and rejects == {"duplicate": 15}
     (tmp_path / "text.en").write_text("\n a\n")
     (tmp_path / "text.vi").write_text("b\na \n")
@@ -141,10 +147,10 @@ def test_several_language_pairs_are_trained_each_on_corpora_of_its_own(folder: P
 def test_an_error_in_the_last_language_pair_comes_before_the_first_is_trained(folder: Path, tmp_path: Path) -> None:
     both = training(folder, pair=("en-vi", "en-hi"), model=f"{tmp_path}/{{pair}}.model")
     vi = f"en-vi={both.bitext[0]}"
-    with pytest.raises(align.ConfigError, match="en-hi: no --bitext is read for this pair"):
+    with pytest.raises(ConfigError, match="en-hi: no --bitext is read for this pair"):
         train(replace(both, bitext=(vi,)))
     (tmp_path / "en-hi.model").write_text("precious")
-    with pytest.raises(align.ConfigError, match=r"en-hi.model: the file is there already"):
+    with pytest.raises(ConfigError, match=r"en-hi.model: the file is there already"):
         train(replace(both, bitext=(vi, f"en-hi={both.bitext[0]}")))
     assert os.listdir(tmp_path) == ["en-hi.model"]
 
@@ -171,7 +177,7 @@ def test_every_pass_tells_how_likely_the_corpus_is(
 def test_a_model_that_is_there_is_replaced_only_on_demand(folder: Path, tmp_path: Path) -> None:
     model = tmp_path / "m.model"
     model.write_text("precious")
-    with pytest.raises(align.ConfigError, match="--overwrite"):
+    with pytest.raises(ConfigError, match="--overwrite"):
         train(training(folder, model=str(model)))
     assert model.read_text() == "precious"
     assert "trained on 5 sentence pairs" in train(training(folder, model=str(model), overwrite=True))
@@ -216,7 +222,7 @@ def test_any_language_is_trained_and_aligned_where_its_words_are_found(tmp_path:
         given = {"model": f"{tmp_path}/{pair}", "input": f"{tmp_path}/one", "overwrite": True}
         links = aligned(tmp_path, tmp_path / "out", tokenized=False, **given)  # the model remembers
         assert links == aligned(tmp_path, tmp_path / "out", pair=pair, **given) and links[0] == "0-0 1-1"
-        with pytest.raises(align.ConfigError, match=f"was trained on {pair}"):
+        with pytest.raises(ConfigError, match=f"was trained on {pair}"):
             aligned(tmp_path, tmp_path / "out", pair="en-hr", **given)
     moses = (f"{tmp_path}/text.{{source}},{tmp_path}/text.{{target}}", f"eng_Latn-slv_Latn={tmp_path}/one.tsv@1,2")
     (tmp_path / "text.eng_Latn").write_text("a\nb\n")
@@ -330,7 +336,7 @@ def test_one_step_finds_words_as_the_pair_says(tmp_path: Path, capsys: pytest.Ca
     (tmp_path / "one").write_text("a b! ||| x y!\na ||| x\n")
     for pair, words in (("en-zh", "a b ! ||| x y ! |||"), ("", "a b! ||| x y! |||")):
         output = tmp_path / f"out{pair}"
-        align.align_file(align.AlignFileConfig(f"{tmp_path}/one", pair=pair, words=True, output=str(output)))
+        align_file(AlignFileConfig(f"{tmp_path}/one", pair=pair, words=True, output=str(output)))
         assert output.read_text().startswith(words)
 
 
@@ -388,7 +394,7 @@ def test_words_are_found_as_the_model_says_unless_the_user_does(
     assert aligned(folder, out, **one, pair="en-vi")[0].startswith("a b ! ||| x y ! |||")
     assert "words of 'vi' were found with white space, but these are found with moses:vi, sacremoses" in caplog.text
     for pair in ("en-ar", "vi-en"):
-        with pytest.raises(align.ConfigError, match=f"--pair {pair}: .*m.model was trained on en-vi"):
+        with pytest.raises(ConfigError, match=f"--pair {pair}: .*m.model was trained on en-vi"):
             aligned(folder, out, **one, pair=pair)
 
 
@@ -424,7 +430,7 @@ def test_a_line_without_both_sides_stops_with_its_number_and_leaves_no_file(fold
 def test_blocks_bound_the_memory_and_change_nothing(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(align, "BLOCK_PAIRS", 15)
+    monkeypatch.setattr(links, "BLOCK_PAIRS", 15)
 
     def peak(lines: int) -> int:
         path, out = tmp_path / f"{lines}", tmp_path / "out"
@@ -478,18 +484,18 @@ def test_a_model_read_by_copy_may_be_cut_while_it_is_used(
     model = tmp_path / "m.model"
     model.write_bytes((folder / "m.model").read_bytes())
 
-    def texts_later(*_: object) -> align.Texts:
+    def texts_later(*_: object) -> Texts:
         model.write_bytes(b"")  # as `cp` does, it keeps the file and cuts it: to look into a mapped one would kill us
         yield from SENTENCES
 
-    monkeypatch.setattr(align, "read_texts", texts_later)
+    monkeypatch.setattr(commands, "read_texts", texts_later)
     assert aligned(tmp_path, tmp_path / "out", copy=True)[0] == "0-0 1-1"
 
 
 def test_what_cannot_be_read_twice_is_not_adapted_to(folder: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for given in ({}, {"source": f"{folder}/text.en", "target": f"{tmp_path}/pipe"}):
-        with pytest.raises(align.ConfigError, match="--adapt reads the input twice"):
+        with pytest.raises(ConfigError, match="--adapt reads the input twice"):
             aligned(folder, tmp_path / "out", adapt=True, **given)
 
 

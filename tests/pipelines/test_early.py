@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipelines import cli
+from pipelines.steps.bitext.formats import FORMATS
 
 ROOT = Path(__file__).resolve().parents[2]
 CLISM = ["clism", "--pair", "en-vi", "--output", "x", "--bitext"]
@@ -66,6 +67,15 @@ for arguments in {[arguments for arguments, _ in WRONG.values()]!r} + [["--versi
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run([sys.executable, "-c", code], cwd="/", env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_help_lists_every_format_of_parallel_corpora(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["clism"], ["align", "train"]):
+        with pytest.raises(SystemExit):
+            cli.main([*command, "--help"])
+        listed = "".join(re.sub("[│\\s]", "", line) for line in capsys.readouterr().out.splitlines())
+        for format_ in FORMATS.values():
+            assert format_.examples and all(example in listed for example in format_.examples)
 
 
 def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:

@@ -34,9 +34,9 @@ class MaskingConfig:
 
 
 class TokenizedPair(NamedTuple):
-    """A sentence pair with its words and the source side's mentions."""
+    """A sentence pair with the words of both sides and the mentions of the source side."""
 
-    pair: SentencePair
+    sentences: SentencePair
     source_tokens: Sequence[CharSpan]
     target_tokens: Sequence[CharSpan]
     mentions: Sequence[EntityMention]
@@ -69,20 +69,22 @@ def mask_mentions(
             rejects.append(MentionReject(found, mention))
     kept = drop_overlapping(candidates)
     rejects += [MentionReject("overlapping_answers", other.mention) for other in candidates if other not in kept]
-    return (mask_spans(tokenized.pair, kept) if kept else None), rejects
+    return (mask_spans(tokenized.sentences, kept) if kept else None), rejects
 
 
 def find_answer(
     tokenized: TokenizedPair, mention: EntityMention, links: Sequence[Link], config: MaskingConfig
 ) -> Candidate | str:
     """The mention's answer, or the reason why it has none."""
-    pair = tokenized.pair
+    sentences = tokenized.sentences
     mention_words = words_of(mention.span, tokenized.source_tokens)
     if mention_words is None:
         return "not_on_word_boundary"
     if mention_words.end - mention_words.start > config.max_span_words:
         return "mention_too_long"
-    if reason := _empty_words(pair.source_text, tokenized.source_tokens, mention_words, pair.pair.source, config):
+    if reason := _empty_words(
+        sentences.source_text, tokenized.source_tokens, mention_words, sentences.languages.source, config
+    ):
         return reason
     answer_words = project(mention_words, links)
     if answer_words is None:
@@ -91,7 +93,9 @@ def find_answer(
         return "answer_too_long"
     if config.strictness == "consistent" and not is_consistent(mention_words, answer_words, links):
         return "inconsistent"
-    if reason := _empty_words(pair.target_text, tokenized.target_tokens, answer_words, pair.pair.target, config):
+    if reason := _empty_words(
+        sentences.target_text, tokenized.target_tokens, answer_words, sentences.languages.target, config
+    ):
         return reason
     score = alignment_score(mention_words, answer_words, links)
     if score < config.min_score:
@@ -126,13 +130,13 @@ def drop_overlapping(candidates: Sequence[Candidate]) -> list[Candidate]:
     return sorted(kept, key=lambda c: c.mention.span)
 
 
-def mask_spans(pair: SentencePair, candidates: Sequence[Candidate]) -> ClismExample:
+def mask_spans(sentences: SentencePair, candidates: Sequence[Candidate]) -> ClismExample:
     """One `[QUE]` for each mention, which come in the order of the text and do not overlap."""
     pieces: list[str] = []
     questions: list[ClismQuestion] = []
     length = end = 0
     for mention, answer, score in candidates:
-        before = pair.source_text[end : mention.span.start]
+        before = sentences.source_text[end : mention.span.start]
         length += len(before)
         questions.append(
             ClismQuestion(
@@ -149,13 +153,13 @@ def mask_spans(pair: SentencePair, candidates: Sequence[Candidate]) -> ClismExam
         length += len(QUE_TOKEN)
         end = mention.span.end
     return ClismExample(
-        id=pair.id,
-        source_lang=pair.pair.source,
-        target_lang=pair.pair.target,
-        source_text=pair.source_text,
-        masked_source_text="".join([*pieces, pair.source_text[end:]]),
-        target_text=pair.target_text,
+        id=sentences.id,
+        source_lang=sentences.languages.source,
+        target_lang=sentences.languages.target,
+        source_text=sentences.source_text,
+        masked_source_text="".join([*pieces, sentences.source_text[end:]]),
+        target_text=sentences.target_text,
         questions=tuple(questions),
-        corpus=pair.corpus,
-        line=pair.line,
+        corpus=sentences.corpus,
+        line=sentences.line,
     )

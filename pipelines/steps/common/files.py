@@ -37,6 +37,7 @@ _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
     ".xz": lzma.LZMADecompressor,
     ".zst": lambda: zstandard.ZstdDecompressor().decompressobj(),
 }
+COMPRESSIONS = tuple(_DECOMPRESSORS)
 _COMMANDS = {".gz": "gzip -dc", ".bz2": "bzip2 -dc", ".xz": "xz -dc", ".zst": "zstd -dc"}
 _MAGIC = {b"\x1f\x8b\x08": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
 _CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)

@@ -1,4 +1,4 @@
-"""The records that flow through the CLISM job, in the order in which they appear."""
+"""What parallel text is made of: language pairs, sentence pairs, entity mentions and alignment links."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}(?:_[A-Za-z0-9]{1,8})*")  # sl, eng, 
 
 
 class LanguagePair(NamedTuple):
-    """`en-vi`: the source language is the one whose mentions are masked."""
+    """A source and a target language, written `en-vi`; CLISM masks mentions in the source language."""
 
     source: str
     target: str
@@ -25,9 +25,9 @@ class LanguagePair(NamedTuple):
 
 
 def language_pair(name: str, *, tokenized: bool = False) -> LanguagePair:
-    """What `--pair` names: two different languages that Polyspan knows, source first. `ConfigError` otherwise.
+    """Reads a `--pair` argument: two different languages that Polyspan knows, source first. Raises `ConfigError`.
 
-    Where the words are found already (`tokenized`), nothing need be known of a language but its code.
+    With `tokenized` text, where no tokenizer is needed, any two language codes are accepted.
     """
     source, dash, target = name.partition("-")
     if not dash:
@@ -50,24 +50,24 @@ def language_pair(name: str, *, tokenized: bool = False) -> LanguagePair:
 
 
 def is_language_code(code: str) -> bool:
-    """Whether it looks like one: `sl`, `eng`, `deu_Latn`."""
+    """Returns whether `code` looks like a language code: `sl`, `eng`, `deu_Latn`."""
     return bool(_LANGUAGE_CODE.fullmatch(code))
 
 
 def record_id(pair: LanguagePair, corpus: str, line: int) -> str:
-    """Twenty hexadecimal digits that depend on nothing but where the sentence pair stands."""
+    """Returns twenty hexadecimal digits, a hash of the sentence pair's position: language pair, corpus and line."""
     return hashlib.blake2b(f"{pair}\0{corpus}\0{line}".encode(), digest_size=10).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class SentencePair:
-    """One sentence and its translation, as read.
+    """One sentence and its translation, as they were read.
 
     >>> SentencePair("8f…", LanguagePair("en", "vi"), "news.en", 17, "Anna lives in Hanoi.", "Anna sống ở Hà Nội.")
     """
 
     id: str
-    pair: LanguagePair
+    languages: LanguagePair
     corpus: str
     line: int  # 1-based line of the file, or 1-based <tu> of a TMX
     source_text: str
@@ -82,7 +82,7 @@ class EntityMention(NamedTuple):
 
 
 class Link(NamedTuple):
-    """One alignment link between word `source` and word `target`, both 0-based, with a score in 0..1."""
+    """One alignment link: it joins word `source` to word `target`, both 0-based, with a score in 0..1."""
 
     source: int
     target: int

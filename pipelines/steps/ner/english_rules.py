@@ -138,42 +138,88 @@ def _capital_at(tokens: Sequence[Token], i: int) -> bool:
     return i < len(tokens) and tokens[i].is_word and tokens[i].text[0].isupper()
 
 
-def _next_name(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
-    """The index of the capitalised word that continues `run` after the small words at `i`, or 0."""
-    token, last = tokens[i], run[-1]
-    lower = token.text.lower()
-    if token.text in HYPHENS:
-        joined = token.start == last.end and _capital_at(tokens, i + 1) and tokens[i + 1].start == token.end
-        countries = last.kind == "GPE" and joined and _phrase_at(tokens, i + 1, exact=True) is not None
-        return i + 1 if joined and not countries else 0
-    if lower in ("'s", "’s"):
-        owned = last.kind in ("first", "name", "common") and _capital_at(tokens, i + 1)
-        return i + 1 if owned and tokens[i + 1].text.lower() in POSSESSED else 0
-    if lower == "&":
-        return i + 1 if _capital_at(tokens, i + 1) else 0
-    if token.text == ",":
-        return i + 1 if i + 1 < len(tokens) and tokens[i + 1].text.lower() in COMPANY else 0
-    if lower in ("of", "for"):
-        if last.lower not in (OF if lower == "of" else FOR) or last.kind == "title":
-            return 0
-        j = i + 2 if i + 1 < len(tokens) and tokens[i + 1].text.lower() == "the" else i + 1
-        return j if _capital_at(tokens, j) else 0
-    if lower == "and":
-        if not _capital_at(tokens, i + 1) or not last.common or last.kind in ("GPE", "ORG", "title"):
-            return 0
-        ahead = [tokens[i + 1].text.lower()]
-        for following in tokens[i + 2 : i + 4]:
-            if not following.is_word or not _capital(following.text):
-                break
-            ahead.append(following.text.lower())
-        governed = any(unit.lower in ("of", "for") for unit in run)
-        heads = len(ahead) > 1 and ahead[-1] in CUES["org_head"]
-        return i + 1 if (governed or heads) and is_common(ahead[0]) and last.lower not in HEADS else 0
-    j = i
-    while j < len(tokens) and j < i + 4 and (tokens[j].text in PARTICLE or (j > i and tokens[j].text in HYPHENS)):
-        j += 1
+# What may join the words of a name. Each rule gets a run, the tokens and the index of the small word that follows the
+# run, and returns the index of the capitalised word that continues the run, or 0 where the run ends.
+
+
+def _over_hyphen(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
+    """Anglo-Dutch Society, but not France-Germany."""
+    hyphen, last = tokens[i], run[-1]
+    if hyphen.start != last.end or not _capital_at(tokens, i + 1) or tokens[i + 1].start != hyphen.end:
+        return 0
+    two_countries = last.kind == "GPE" and _phrase_at(tokens, i + 1, exact=True) is not None
+    return 0 if two_countries else i + 1
+
+
+def _over_possessive(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
+    """St. Mary's Hospital, but not Anna's House."""
+    owner = run[-1].kind in ("first", "name", "common")
+    return i + 1 if owner and _capital_at(tokens, i + 1) and tokens[i + 1].text.lower() in POSSESSED else 0
+
+
+def _over_ampersand(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
+    """Marks & Spencer."""
+    return i + 1 if _capital_at(tokens, i + 1) else 0
+
+
+def _over_comma(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
+    """Apple, Inc."""
+    return i + 1 if i + 1 < len(tokens) and tokens[i + 1].text.lower() in COMPANY else 0
+
+
+def _over_of(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
+    """Bank of the South, Center for Disease Control; but not Minister of Finance."""
+    governing = OF if tokens[i].text.lower() == "of" else FOR
+    if run[-1].lower not in governing or run[-1].kind == "title":
+        return 0
+    has_article = i + 1 < len(tokens) and tokens[i + 1].text.lower() == "the"
+    name = i + 2 if has_article else i + 1
+    return name if _capital_at(tokens, name) else 0
+
+
+def _over_and(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
+    """Department of Health and Human Services, but not Hanoi and Hue."""
+    last = run[-1]
+    if not _capital_at(tokens, i + 1) or not last.common or last.kind in ("GPE", "ORG", "title") or last.lower in HEADS:
+        return 0
+    ahead = [tokens[i + 1].text.lower()]
+    for token in tokens[i + 2 : i + 4]:
+        if not token.is_word or not _capital(token.text):
+            break
+        ahead.append(token.text.lower())
+    governed = any(unit.lower in ("of", "for") for unit in run)
+    ends_like_organisation = len(ahead) > 1 and ahead[-1] in CUES["org_head"]
+    return i + 1 if (governed or ends_like_organisation) and is_common(ahead[0]) else 0
+
+
+def _over_particles(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
+    """Ludwig van der Rohe, Bashar al-Assad: at most four small words after a person's name."""
+    name = i
+    while name < min(len(tokens), i + 4) and (
+        tokens[name].text in PARTICLE or (name > i and tokens[name].text in HYPHENS)
+    ):
+        name += 1
+    if name == i:
+        return 0
+    last = run[-1]
     person = last.kind in ("first", "name", "initial") or (last.kind in ("GPE", "common") and not last.weak)
-    return j if j > i and person and _capital_at(tokens, j) and tokens[j].text.lower() not in FUNCTION else 0
+    return name if person and _capital_at(tokens, name) and tokens[name].text.lower() not in FUNCTION else 0
+
+
+_JOINING_RULES = dict.fromkeys(HYPHENS, _over_hyphen) | {
+    "'s": _over_possessive,
+    "’s": _over_possessive,
+    "&": _over_ampersand,
+    ",": _over_comma,
+    "of": _over_of,
+    "for": _over_of,
+    "and": _over_and,
+}
+
+
+def _next_name(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
+    """Returns the index of the capitalised word that continues `run` after the small words at `i`, or 0."""
+    return _JOINING_RULES.get(tokens[i].text.lower(), _over_particles)(run, tokens, i)
 
 
 def _is_syllable(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> bool:

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from pipelines.steps.bitext.filters import FilterConfig, SeenTexts, length_reject, text_digest, text_reject
+from pipelines.steps.bitext.filters import FilterConfig, SeenTexts, filter_pair, length_reject, text_digest, text_reject
 from pipelines.steps.common.sentence_pairs import LanguagePair, SentencePair
 from schemas.spans import CharSpan
 
@@ -43,6 +43,27 @@ def test_lengths_that_are_refused(source_words, target_words, reason):
 def test_no_ratio_is_refused_when_it_is_switched_off():
     tokens = [CharSpan(i, i + 1) for i in range(100)]
     assert length_reject(tokens, tokens[:1], FilterConfig(max_length_ratio=0)) is None
+
+
+@pytest.mark.parametrize(
+    "source, target, is_duplicate, expected",
+    [
+        ("Hello there", "Xin chào", False, (["Hello", "there"], ["Xin", "chào"])),
+        ("", "", True, "duplicate"),
+        ("a a a", "a a a", False, "identical_sides"),
+        ("a a a", "b", False, "too_long"),
+    ],
+)
+def test_a_pair_is_filtered_by_repetition_then_texts_then_lengths(source, target, is_duplicate, expected):
+    config = FilterConfig(max_words=2)
+    assert filter_pair(pair(source, target), is_duplicate, (str.split, str.split), config) == expected
+
+
+def test_a_pair_that_its_texts_refuse_is_not_tokenized():
+    def tokenize(text: str) -> list[str]:
+        raise AssertionError(f"tokenized {text!r}")
+
+    assert filter_pair(pair("", "b"), False, (tokenize, tokenize), FilterConfig()) == "empty_side"
 
 
 def test_digest_is_of_both_texts_without_white_space_at_the_ends():

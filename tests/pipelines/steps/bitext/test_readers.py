@@ -15,7 +15,8 @@ from types import SimpleNamespace
 import pytest
 import zstandard
 
-from pipelines.steps.bitext.readers import BitextFile, excerpt, expand_bitext, read_bitext
+from pipelines.steps.bitext.formats import BitextFile
+from pipelines.steps.bitext.readers import excerpt, expand_bitext, read_bitext
 from pipelines.steps.common.files import MAX_LINE_BYTES, FileDigest
 from pipelines.steps.common.sentence_pairs import LanguagePair, SentencePair, record_id
 from schemas.errors import ConfigError, InputError
@@ -95,7 +96,7 @@ def test_every_form_in_every_compression_gives_the_same_pairs(form, suffix):
     assert file.corpus == form.replace("Z", "").split(",")[0].split("@")[0]
     for line, record in enumerate(found, FORMS[form]):
         assert (record.id, record.line) == (record_id(EN_VI, file.corpus, line), line)
-        assert (record.pair, record.corpus) == (EN_VI, file.corpus)
+        assert (record.languages, record.corpus) == (EN_VI, file.corpus)
     paths = dict.fromkeys([file.source_path, file.target_path])
     stored = [(path, Path(path).read_bytes()) for path in paths]
     assert digests == [FileDigest(path, len(data), hashlib.sha256(data).hexdigest()) for path, data in stored]

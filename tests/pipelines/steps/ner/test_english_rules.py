@@ -49,6 +49,7 @@ def found(text: str) -> list[tuple[int, int, str]]:
         "They read [J. R. Quillon|PERSON] and [Martin Tarn Jr.|PERSON] aloud.",
         "He likes [Stephen King|PERSON] and [Theresa May|PERSON].",
         "There [Kim Jong-un|PERSON] waited.",
+        "It is [Anna|PERSON]'s House, and he is Minister of Finance.",
         "It was [Muqtada al-Brellik|PERSON] again.",
         # places
         "She flew from [New York|GPE] to [Hanoi|GPE], then to [Dresden|GPE].",
@@ -56,6 +57,7 @@ def found(text: str) -> list[tuple[int, int, str]]:
         "They crossed the [Quill River|LOC] near [Mount Brellik|LOC] by the [Gulf of Mexico|LOC].",
         "The [U.S.|GPE] and the [Philippines|GPE] signed.",
         "A [Paris|GPE]-based firm has no [U.S.|GPE]-[China|GPE] trade.",
+        "They fear a [France|GPE]-[Germany|GPE] war in the [Bank of the South|ORG].",
         "We walked down [Brellik Street|FAC] to the [Quillon Museum|FAC].",
         # organisations: heads, "of", "and", "for", "&", company suffixes, acronyms
         "He left the [University of Tarnfield|ORG] for [Quillon & Sons|ORG].",

@@ -1,0 +1,1 @@
+"""Word alignment by itself, without a job: `polyspan-data align`."""
