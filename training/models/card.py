@@ -65,8 +65,8 @@ _KINDS = {
 }
 
 
-def model_card(about: About, config: PreTrainedConfig) -> str:
-    """Made from polyspan.json and config.json alone."""
+def model_card(about: About, config: PreTrainedConfig, head_purposes: Mapping[str, str] = {}) -> str:
+    """Made from polyspan.json, config.json and what each head does."""
     origin, reading = about.provenance, about.reading
     standard = any(name in TASK_HEADS for name in about.heads)
     title, task, auto = _KINDS[reading["kind"]] if reading else ("A cross-lingual span reader", "", "")
@@ -89,7 +89,10 @@ def model_card(about: About, config: PreTrainedConfig) -> str:
         _FINETUNED if reading else _PRETRAINED,
         f"| head in `{'model' if standard else 'heads'}.safetensors` | what it does | size |",
         "| --- | --- | --- |",
-        *(f"| {name} | {_HEADS[name]} | `{_json(settings)}` |" for name, settings in about.heads.items()),
+        *(
+            f"| {name} | {(_HEADS | dict(head_purposes))[name]} | `{_json(settings)}` |"
+            for name, settings in about.heads.items()
+        ),
         "",
         *(["## Reading", "", "```json", _json(reading, indent=2), "```", ""] if reading else []),
         *(_scores(about.scores) if about.scores else []),

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from schemas.errors import ConfigError, InputError
@@ -82,18 +83,25 @@ def save_model(
     tokenizer: PreTrainedTokenizerBase,
     heads: Mapping[str, Head],
     provenance: Provenance,
+    head_purposes: Mapping[str, str] = {},
 ) -> None:
     """Writes the folder, whole or not at all. The same model and provenance give the same bytes.
 
-    `heads` are modules of `HEADS` under their names there. A folder that this function has written is replaced; any
-    other that stands there is left alone, and `ConfigError` raised.
+    `heads` are modules of `HEADS` under their names there; `head_purposes` says on the model card what each does. A
+    folder that this function has written is replaced; any other that stands there is left alone, and `ConfigError`
+    raised.
     """
+    check_heads(folder, heads)
+    write_model(folder, language_model, tokenizer, heads, provenance, head_purposes=head_purposes)
+
+
+def check_heads(folder: str | Path, heads: Mapping[str, nn.Module]) -> None:
+    """Raises `ConfigError` for a head that no model folder can hold: it is not in `HEADS` under its name."""
     if strange := [
         f"{name} ({type(head).__name__})" for name, head in heads.items() if type(head) is not HEADS.get(name)
     ]:
         expected = ", ".join(f"{name} ({kind.__name__})" for name, kind in HEADS.items())
         raise ConfigError(f"{folder}: cannot save {', '.join(strange)}. Expected heads: {expected}")
-    write_model(folder, language_model, tokenizer, heads, provenance)
 
 
 def write_model(
@@ -104,6 +112,7 @@ def write_model(
     provenance: Provenance,
     reading: Mapping[str, Any] | None = None,
     scores: Mapping[str, float] | None = None,
+    head_purposes: Mapping[str, str] = {},
 ) -> None:
     """Writes the folder as `save_model` does. Weights of `TASK_HEADS` are `model`'s to hold."""
     folder = Path(folder)
@@ -128,7 +137,7 @@ def write_model(
         )
         text = json.dumps(asdict(about), indent=2, ensure_ascii=False, allow_nan=False)
         (beside / _ABOUT).write_text(text + "\n", encoding="utf-8")
-        (beside / "README.md").write_text(model_card(about, model.config), encoding="utf-8")
+        (beside / "README.md").write_text(model_card(about, model.config, head_purposes), encoding="utf-8")
 
 
 def load_model(folder_or_name: str | Path, seed: int = 0, mlm: bool = True) -> Pretrained:
