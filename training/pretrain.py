@@ -27,13 +27,16 @@ from training.engine.run_setup import (
     RunOutcome,
     begin_or_resume,
     choose_device,
+    compile_layers,
     delete_previous_run,
     encoder_size,
     fingerprint,
     finish_run,
     log_line,
+    open_run_log,
     reserve_output,
     resolve_precision,
+    run_line,
 )
 from training.methods.base import EncoderWithHeads
 from training.methods.pretraining_tasks import PretrainingTask, pretraining_task
@@ -44,7 +47,7 @@ from training.models.tiny import tiny_model
 from training.models.tokenizer import add_que_token
 from training.recipes.pretraining import PretrainConfig
 from training.runtime.distributed import barrier, from_first_rank, process_group, rank, world_size
-from training.runtime.outputs import is_complete, nothing_to_do
+from training.runtime.outputs import fingerprint_of_dataset, is_complete, nothing_to_do
 
 
 def pretrain(config: PretrainConfig) -> RunOutcome:
@@ -86,16 +89,10 @@ def _pretrain(config: PretrainConfig, found: torch.device, command: str, is_new:
         return RunOutcome(recipe.steps, None, rank() == 0)
 
     def open_log(done: int) -> MetricsLog | SilentLog:
-        if rank():
-            return SilentLog()
-        log = MetricsLog(output, recipe.steps, done)
-        for line in (opening_line(config, rows, encoder, device, done), *changed):
-            log.print_line(line)
-        return log
+        return open_run_log(output, recipe.steps, done, (opening_line(config, rows, encoder, device, done), *changed))
 
     if config.compile:
-        for layer in encoder.layers:
-            layer.compile()
+        compile_layers(encoder)
     steps, stopped_by = train(model, method, batches.starting, config, encoder_size(encoder), device, open_log)
     if steps == recipe.steps and rank() == 0:
         save(config, start, saved_heads(model, task))
@@ -159,7 +156,6 @@ def save(config: PretrainConfig, start: Pretrained, heads: Mapping[str, nn.Modul
         start.tokenizer,
         cast(Mapping[str, Head], heads),
         provenance(config, config.recipe.steps),
-        pretraining_task(config.recipe).heads,
     )
 
 
@@ -167,7 +163,7 @@ def run_of(config: PretrainConfig, weights: str, tokenizer: str, command: str) -
     """What run.json holds; `weights` and `tokenizer` are the fingerprints of what training begins with."""
     return {
         "recipe": run_folder.shown_recipe(asdict(config.recipe)),
-        "data": {f"{at}": run_folder.fingerprint_of_dataset(folder) for at, folder in enumerate(config.data, start=1)},
+        "data": {f"{at}": fingerprint_of_dataset(folder) for at, folder in enumerate(config.data, start=1)},
         "folders": list(map(shown_path, config.data)),
         "weights": list(config.weights),
         "model": {"weights": weights, "tokenizer": tokenizer},
@@ -178,20 +174,15 @@ def run_of(config: PretrainConfig, weights: str, tokenizer: str, command: str) -
 
 
 def provenance(config: PretrainConfig, steps: int) -> Provenance:
-    data = {Path(folder).name: run_folder.fingerprint_of_dataset(folder) for folder in config.data}
+    data = {Path(folder).name: fingerprint_of_dataset(folder) for folder in config.data}
     recipe = run_folder.shown_recipe(asdict(config.recipe))
     return Provenance(recipe["model"], recipe, data, steps, commit())
 
 
 def opening_line(config: PretrainConfig, rows: ShardRows, encoder: Encoder, device: torch.device, done: int) -> str:
-    recipe, where = config.recipe, torch.cuda.get_device_name(device) if device.type == "cuda" else "the CPU"
-    parameters = sum(each.numel() for each in encoder.parameters())
-    parts = (
-        f"{'Going on' if done else 'Training'} with {recipe.name} on {where}",
-        f" in {world_size()} processes" if world_size() > 1 else "",
-        f": an encoder of {len(encoder.layers)} layers and {parameters / 1e6:,.1f} million weights ({recipe.model}), ",
-        f"{len(rows):,} examples in {len(rows.langs)} {pretraining_task(recipe).languages}, ",
-        f"{recipe.batch_size} a step, {recipe.steps * recipe.batch_size / len(rows):,.2g} epochs",
-        f"; {done:,} steps are done." if done else ".",
+    recipe = config.recipe
+    work = (
+        f"{len(rows):,} examples in {len(rows.langs)} {pretraining_task(recipe).languages}, "
+        f"{recipe.batch_size} a step, {recipe.steps * recipe.batch_size / len(rows):,.2g} epochs"
     )
-    return "".join(parts)
+    return run_line("Training", recipe, encoder, device, work, done)

@@ -65,6 +65,8 @@ class CountCollator:
 
 
 class CountHead(nn.Module):
+    purpose = "predicts the number of questions"
+
     def __init__(self, hidden_size: int) -> None:
         super().__init__()
         self.settings: dict[str, Any] = {"hidden_size": hidden_size}
@@ -104,7 +106,7 @@ QUESTION_COUNT = replace(
     limits=lambda objective: Limits(source=24, target=24, total=objective.max_tokens),
     collator=lambda recipe, encoder, limits: CountCollator(encoder, limits),
     method=CountMethod,
-    heads={"count": "predicts the number of questions"},
+    heads=("count",),
 )
 
 

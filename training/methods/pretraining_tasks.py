@@ -45,8 +45,8 @@ class PretrainingTask:
     """Makes what turns rows into batches."""
     method: Callable[[Any], Method]
     """`method(objective)` makes what turns batches into losses."""
-    heads: Mapping[str, str]
-    """Head that is saved with the model (a name in `models.heads.HEADS`) → what it does, for the model card."""
+    heads: tuple[str, ...]
+    """The heads that are saved with the model, by their names in `training.models.heads.HEADS`."""
 
 
 # --- CLISM ------------------------------------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ CLISM = PretrainingTask(
     limits=_clism_limits,
     collator=_clism_collator,
     method=_clism_method,
-    heads={"span": "finds the start and the end of the answer to each `[QUE]` (CLISM, section 3.1)"},
+    heads=("span",),
 )
 
 
@@ -137,7 +137,7 @@ WAE = PretrainingTask(
     limits=_wae_limits,
     collator=_wae_collator,
     method=_wae_method,
-    heads={"wae": "scores every span of a context as an answer to a query (mPMR, section 2.1)"},
+    heads=("wae",),
 )
 
 

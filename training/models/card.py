@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from transformers import PreTrainedConfig
 
-from training.models.heads import TASK_HEADS
+from training.models.heads import HEADS, TASK_HEADS
 
 if TYPE_CHECKING:
     from training.models.folder import About
@@ -65,8 +65,8 @@ _KINDS = {
 }
 
 
-def model_card(about: About, config: PreTrainedConfig, head_purposes: Mapping[str, str] = {}) -> str:
-    """Made from polyspan.json, config.json and what each head does."""
+def model_card(about: About, config: PreTrainedConfig) -> str:
+    """Made from polyspan.json and config.json alone."""
     origin, reading = about.provenance, about.reading
     standard = any(name in TASK_HEADS for name in about.heads)
     title, task, auto = _KINDS[reading["kind"]] if reading else ("A cross-lingual span reader", "", "")
@@ -90,7 +90,7 @@ def model_card(about: About, config: PreTrainedConfig, head_purposes: Mapping[st
         f"| head in `{'model' if standard else 'heads'}.safetensors` | what it does | size |",
         "| --- | --- | --- |",
         *(
-            f"| {name} | {(_HEADS | dict(head_purposes))[name]} | `{_json(settings)}` |"
+            f"| {name} | {_HEADS.get(name) or getattr(HEADS[name], 'purpose', name)} | `{_json(settings)}` |"
             for name, settings in about.heads.items()
         ),
         "",

@@ -83,16 +83,14 @@ def save_model(
     tokenizer: PreTrainedTokenizerBase,
     heads: Mapping[str, Head],
     provenance: Provenance,
-    head_purposes: Mapping[str, str] = {},
 ) -> None:
     """Writes the folder, whole or not at all. The same model and provenance give the same bytes.
 
-    `heads` are modules of `HEADS` under their names there; `head_purposes` says on the model card what each does. A
-    folder that this function has written is replaced; any other that stands there is left alone, and `ConfigError`
-    raised.
+    `heads` are modules of `HEADS` under their names there. A folder that this function has written is replaced; any
+    other that stands there is left alone, and `ConfigError` raised.
     """
     check_heads(folder, heads)
-    write_model(folder, language_model, tokenizer, heads, provenance, head_purposes=head_purposes)
+    write_model(folder, language_model, tokenizer, heads, provenance)
 
 
 def check_heads(folder: str | Path, heads: Mapping[str, nn.Module]) -> None:
@@ -112,7 +110,6 @@ def write_model(
     provenance: Provenance,
     reading: Mapping[str, Any] | None = None,
     scores: Mapping[str, float] | None = None,
-    head_purposes: Mapping[str, str] = {},
 ) -> None:
     """Writes the folder as `save_model` does. Weights of `TASK_HEADS` are `model`'s to hold."""
     folder = Path(folder)
@@ -137,7 +134,7 @@ def write_model(
         )
         text = json.dumps(asdict(about), indent=2, ensure_ascii=False, allow_nan=False)
         (beside / _ABOUT).write_text(text + "\n", encoding="utf-8")
-        (beside / "README.md").write_text(model_card(about, model.config, head_purposes), encoding="utf-8")
+        (beside / "README.md").write_text(model_card(about, model.config), encoding="utf-8")
 
 
 def load_model(folder_or_name: str | Path, seed: int = 0, mlm: bool = True) -> Pretrained:
