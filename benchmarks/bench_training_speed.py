@@ -73,16 +73,17 @@ from training.data.loader import Batches
 from training.data.plan import plan_for
 from training.data.tokens import TextEncoder
 from training.engine.flops import EncoderSize, model_flops, peak_flops
-from training.engine.loop import Method, train
-from training.engine.metrics_log import Logbook
-from training.engine.run_setup import precision
-from training.methods.base import EncoderWithHeads
+from training.engine.loop import train
+from training.engine.metrics_log import MetricsLog
+from training.engine.run_setup import resolve_precision
+from training.methods.base import EncoderWithHeads, Method
+from training.methods.pretraining_tasks import pretraining_task
 from training.models.encoder import Encoder
 from training.models.folder import Pretrained, Provenance, save_model
 from training.models.heads import SpanHead, WaeExtractor
 from training.models.tiny import MOST_TEXTS, texts, train_tokenizer
 from training.models.tokenizer import add_que_token
-from training.pretrain import batches_of, limits_of, maker_of, method_of, starting_model
+from training.pretrain import batches_of, starting_model
 from training.recipes.pretraining import CLISM, MPMR_BASE, ClismObjective, PretrainConfig, Recipe, WaeObjective
 
 RECIPES = {"anchor-mrc": MPMR_BASE, "clism": CLISM}
@@ -112,7 +113,7 @@ class Job:
     @property
     def recipe(self) -> Recipe:
         of = replace(RECIPES[self.workload], model=self.model, batch_size=self.batch_size)
-        return replace(of, precision=precision(of, torch.device(self.device)))
+        return replace(of, precision=resolve_precision(of, torch.device(self.device)))
 
 
 class Cost(NamedTuple):
@@ -145,7 +146,7 @@ def prepare(job: Job, source: str, as_is: bool) -> None:
     index = replace(index, shards=(ShardEntry(name, *info),), rejects=())
     (Path(job.data) / manifest.FILE_NAME).write_text(index.to_json(), encoding="utf-8")
 
-    tokenizer = train_tokenizer(islice(texts([source], index.schema), MOST_TEXTS))
+    tokenizer = train_tokenizer(islice(texts([source], pretraining_task(job.recipe).vocabulary_texts), MOST_TEXTS))
     size = SIZES[job.device]
     config = XLMRobertaConfig(
         vocab_size=size.vocabulary or len(tokenizer),
@@ -163,7 +164,7 @@ def prepare(job: Job, source: str, as_is: bool) -> None:
     torch.manual_seed(0)
     start = Pretrained(XLMRobertaForMaskedLM(config), tokenizer, {}, None)
     add_que_token(start.language_model, tokenizer)
-    heads = method_of(job.recipe.objective).heads(start, 0)
+    heads = pretraining_task(job.recipe).method(job.recipe.objective).heads(start, 0)
     new = {name: head for name, head in heads.items() if isinstance(head, SpanHead | WaeExtractor)}
     save_model(job.model, start.language_model, tokenizer, new, Provenance("random", {}, {}, 0))
 
@@ -202,12 +203,17 @@ class Ours(NamedTuple):
 
 def ours(job: Job) -> Ours:
     config = PretrainConfig(job.recipe, data=(job.data,), output=job.output, loader_workers=job.workers)
-    start, _ = starting_model(config, open_datasets(config.data).schema)
+    task = pretraining_task(config.recipe)
+    start, _ = starting_model(config)
     encoder = Encoder(cast(PreTrainedModel, start.language_model.base_model))
     batches = batches_of(
-        config, open_datasets(config.data), TextEncoder(start.tokenizer), encoder.max_tokens, job.device == "cuda"
+        config,
+        open_datasets(config.data, task.texts),
+        TextEncoder(start.tokenizer),
+        encoder.max_tokens,
+        job.device == "cuda",
     )
-    method = method_of(config.recipe.objective)
+    method = task.method(config.recipe.objective)
     model = EncoderWithHeads(encoder, method.heads(start, config.recipe.seed)).to(job.device)
     return Ours(config, model, method, batches)
 
@@ -219,7 +225,7 @@ def measure_ours(job: Job) -> Cost:
             layer.compile()
     clock = Clock(job)
 
-    class Timed(Logbook):
+    class Timed(MetricsLog):
         def write(self, step: int, figures: Mapping[str, float]) -> None:
             super().write(step, figures)
             clock.waited += figures["loader_wait"] * figures["seconds"]
@@ -227,12 +233,12 @@ def measure_ours(job: Job) -> Cost:
             if clock.step_is_done():
                 raise Enough  # before the last checkpoint
 
-    def logbook(done: int) -> Logbook:
+    def log(done: int) -> MetricsLog:
         return Timed(Path(job.output), config.recipe.steps, done)
 
     rows: list[dict[str, float]] = []
     with suppress(Enough):
-        train(model, method, batches.starting, config, size_of_model(job), torch.device(job.device), logbook)
+        train(model, method, batches.starting, config, size_of_model(job), torch.device(job.device), log)
     measured = rows[job.warmup :]
     work = work_of(job, features_of(job)[job.warmup :])
     computed = sum(row["tokens"] / (1 - row["padding"]) for row in measured)
@@ -481,8 +487,10 @@ def cpu_seconds() -> float:
 
 def features_of(job: Job) -> list[list[Any]]:
     """The examples of every step, as ours draws them."""
-    rows, recipe = open_datasets([job.data]), job.recipe
-    maker = maker_of(recipe, TextEncoder(AutoTokenizer.from_pretrained(job.model)), limits_of(recipe))
+    recipe, task = job.recipe, pretraining_task(job.recipe)
+    rows = open_datasets([job.data], task.texts)
+    encoder = TextEncoder(AutoTokenizer.from_pretrained(job.model))
+    collator = task.collator(recipe, encoder, task.limits(recipe.objective))
     plan = plan_for(rows, recipe.batch_size, recipe.seed)
     made: dict[int, Any] = {}
     steps = []
@@ -490,7 +498,7 @@ def features_of(job: Job) -> list[list[Any]]:
         drawn = plan.batch(step).rows.tolist()
         for row in drawn:
             if row not in made:
-                made[row] = maker.features(rows[row])
+                made[row] = collator.features(rows[row])
         steps.append([made[row] for row in drawn if not isinstance(made[row], str)])
     return steps
 

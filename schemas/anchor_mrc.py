@@ -357,6 +357,4 @@ SPEC = SchemaSpec(
     counted=counted,
     card=CARD,
     view="schemas.inspection.anchor_mrc_view:VIEW",
-    encoder_texts=("query_text", "context_text"),
-    vocabulary_texts=("query_text", "context_text"),
 )

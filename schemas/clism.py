@@ -263,6 +263,4 @@ SPEC = SchemaSpec(
     card=CARD,
     view="schemas.inspection.clism_view:VIEW",
     langs="pair",
-    encoder_texts=("masked_source_text", "target_text"),
-    vocabulary_texts=("source_text", "target_text"),
 )

@@ -60,8 +60,6 @@ class SchemaSpec:
     view: str  # the `View`, as "module:name": imported only when a dataset is shown
     langs: Literal["language", "pair"] = "language"  # what the manifest counts by
     identity: tuple[str, ...] = ("id",)  # columns whose values together identify a row; empty if nothing does
-    encoder_texts: tuple[str, ...] = ()  # columns that pre-training puts into one sequence; empty if it cannot use them
-    vocabulary_texts: tuple[str, ...] = ()  # columns from which a tokenizer can learn its vocabulary
 
     @property
     def name(self) -> str:

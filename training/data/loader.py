@@ -1,4 +1,4 @@
-"""Batches in the plan's order, from any step on, made in this process or in workers: the same either way."""
+"""Iterates over batches in the plan's order, from any step. Worker processes make the same batches as this process."""
 
 from __future__ import annotations
 
@@ -14,32 +14,32 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from schemas.errors import ConfigError
 from training.data.batches import as_arrays, as_tensors
-from training.data.collators import BatchMaker
+from training.data.collators import Collator
 from training.data.plan import Plan, balanced
 from training.runtime.errors import TrainingError
 
 
 class Rows(Protocol):
-    """What the loader reads: `ShardRows`, or anything else with numbered rows."""
+    """The rows that the loader reads: `ShardRows`, or any other numbered rows."""
 
     def __getitem__(self, row: int) -> Any: ...
 
     def file_of(self, row: int) -> str:
-        """Where a row stands, for messages."""
+        """Returns the file and the position of a row, for messages."""
 
 
 class StepBatches(NamedTuple):
-    """What one rank computes in one step."""
+    """One rank's batches of one step."""
 
     step: int
-    micro_batches: tuple[Any, ...]  # an empty one where all of its rows were refused
-    refused: dict[str, int]  # reason → rows of this rank's share that cannot be used
-    notes: dict[str, int]  # reason → what was lost or blurred within rows that are used
+    micro_batches: tuple[Any, ...]  # one is empty if all of its rows were refused
+    refused: dict[str, int]  # reason → number of this rank's rows that cannot be used
+    notes: dict[str, int]  # reason → number of questions or answers lost or changed within used rows
     seconds_waited: float  # for the loader
 
 
 class _Share(NamedTuple):
-    """A rank's rows of a step, and into how many parts they are cut."""
+    """A rank's rows of a step, and the number of micro-batches that they make."""
 
     step: int
     rows: list[int]
@@ -48,17 +48,17 @@ class _Share(NamedTuple):
 
 
 class Batches:
-    """One rank's batches: `for batches in loader.starting(step)` goes on for ever.
+    """One rank's batches. `for batches in loader.starting(step)` never ends.
 
-    A step depends on the plan, the rows, the maker and the rank alone: not on the step that iteration began with, nor
-    on the number of workers. Torch's global generator is left as it is.
+    A step depends on the plan, the rows, the collator and the rank alone, not on the step that iteration began with or
+    the number of workers. Torch's global generator is left as it is.
     """
 
     def __init__(
         self,
         rows: Rows,
         plan: Plan,
-        maker: BatchMaker,
+        collator: Collator,
         *,
         rank: int = 0,
         world_size: int = 1,
@@ -68,38 +68,38 @@ class Batches:
         prefetch: int = 4,
         pin_memory: bool = False,
     ) -> None:
-        """Each rank's share is cut into `micro_batches`, or into more so that none has over `most_tokens`, about.
+        """Cuts each rank's share into `micro_batches`, or more if one would have over about `most_tokens` tokens.
 
-        `workers` processes hold `prefetch` steps each in advance. Raises `ConfigError` if there are too few examples in
-        a step to go round.
+        `workers` processes prepare `prefetch` steps each in advance. Raises `ConfigError` if a step has fewer examples
+        than all ranks have micro-batches.
         """
         if plan.batch_size < world_size * micro_batches:
             raise ConfigError(
                 f"a step of {plan.batch_size} examples cannot be divided over {world_size} ranks and {micro_batches} "
                 f"micro-batches each. Expected a batch of at least {world_size * micro_batches}"
             )
-        self._rows, self._plan, self._maker = rows, plan, maker
+        self._rows, self._plan, self._collator = rows, plan, collator
         self._rank, self._world_size = rank, world_size
         self._micro_batches, self._most_tokens = micro_batches, most_tokens
         self._workers, self._prefetch, self._pin_memory = workers, prefetch, pin_memory
 
     def starting(self, step: int) -> Iterator[StepBatches]:
-        """Step `step` and all that follow. Raises `TrainingError` naming the example if one cannot be made."""
+        """Iterates over the batches from step `step`. Raises `TrainingError`, naming the example, if one fails."""
         loader: DataLoader[Any] = DataLoader(
-            _Steps(self._rows, self._maker, as_values=self._workers > 0),
+            _Steps(self._rows, self._collator, as_values=self._workers > 0),
             sampler=_Shares(self, step),
-            batch_size=None,  # each share becomes one item
+            batch_size=None,  # each share is one item
             num_workers=self._workers,
             prefetch_factor=self._prefetch if self._workers else None,
-            generator=torch.Generator(),  # or it would draw from the one that decides dropout
+            generator=torch.Generator(),  # the default is the global one, which decides dropout
         )
         steps = iter(loader)
         while True:
             began = time.perf_counter()
             made: StepBatches = next(steps)
-            batches = tuple(as_tensors(each) for each in made.micro_batches)
+            batches = tuple(as_tensors(batch) for batch in made.micro_batches)
             if self._pin_memory:
-                batches = tuple(each.pin_memory() for each in batches)
+                batches = tuple(batch.pin_memory() for batch in batches)
             yield made._replace(micro_batches=batches, seconds_waited=time.perf_counter() - began)
 
     def _share(self, step: int) -> _Share:
@@ -119,10 +119,10 @@ class _Shares(Sampler[Any]):
 
 
 class _Steps(Dataset[Any]):
-    """What a worker does: a share's rows become features, and these micro-batches."""
+    """Makes features of a share's rows, and micro-batches of these, in a worker process."""
 
-    def __init__(self, rows: Rows, maker: BatchMaker, as_values: bool) -> None:
-        self._rows, self._maker, self._as_values = rows, maker, as_values
+    def __init__(self, rows: Rows, collator: Collator, as_values: bool) -> None:
+        self._rows, self._collator, self._as_values = rows, collator, as_values
 
     def __getitem__(self, share: _Share) -> StepBatches:
         examples, keys, refused, notes = [], [], Counter[str](), Counter[str]()
@@ -134,15 +134,15 @@ class _Steps(Dataset[Any]):
                 examples.append(features)
                 notes.update(features.notes)
                 keys.append((row, passes))
-        lengths = np.array([len(each.ids) for each in examples], np.int64)
+        lengths = np.array([len(example.ids) for example in examples], np.int64)
         made = [self._batch(examples, keys, part.tolist(), share.step) for part in balanced(lengths, share.parts)]
-        batches = tuple(as_arrays(each) for each in made) if self._as_values else tuple(made)
+        batches = tuple(as_arrays(batch) for batch in made) if self._as_values else tuple(made)
         return StepBatches(share.step, batches, dict(refused), dict(notes), 0.0)
 
     def _features(self, row: int, step: int) -> Any:
         values = self._rows[row]
         try:
-            return self._maker.features(values)
+            return self._collator.features(values)
         except Exception as error:
             raise TrainingError(
                 f"{self._rows.file_of(row)}: example {_id(values)} of step {step} gave no features: "
@@ -152,9 +152,9 @@ class _Steps(Dataset[Any]):
     def _batch(self, examples: Sequence[Any], keys: Sequence[tuple[int, int]], part: Sequence[int], step: int) -> Any:
         chosen = [examples[place] for place in part]
         try:
-            return self._maker.batch(chosen, [keys[place] for place in part])
+            return self._collator.batch(chosen, [keys[place] for place in part])
         except Exception as error:
-            ids = ", ".join(each.id for each in chosen)
+            ids = ", ".join(example.id for example in chosen)
             raise TrainingError(
                 f"step {step}: no batch could be made of the examples {ids}: {type(error).__name__}: {error}"
             ) from error

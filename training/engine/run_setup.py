@@ -1,10 +1,10 @@
-"""What every run does before its first step, and says at its last, whether it pre-trains or fine-tunes."""
+"""Starts and ends a run: what pre-training and fine-tuning do before the first step and after the last."""
 
 from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -16,36 +16,38 @@ from schemas.errors import ConfigError
 from schemas.runtime.output_folder import delete_output, finish_replacement
 from training.engine import run_folder
 from training.engine.flops import EncoderSize
+from training.engine.metrics_log import MetricsLog, SilentLog
 from training.models.encoder import Encoder
 from training.recipes.finetuning import FinetuneRecipe
 from training.recipes.pretraining import Recipe
 from training.runtime.distributed import barrier, from_first_rank, rank, world_size
-from training.runtime.outputs import Place, place_for_run, run_files
+from training.runtime.outputs import RunTarget, reserve_run_folder, run_files
 
 
-class Finished(NamedTuple):
-    """How a run ended, on this process."""
+class RunOutcome(NamedTuple):
+    """How a run ended, for this process."""
 
     steps: int  # done
     stopped_by: int | None  # the signal that ended it before the recipe's last step
-    first_rank: bool  # whether this process speaks for all
+    first_rank: bool  # whether this process prints for all
 
 
-def chosen_device(name: str, found: torch.device) -> torch.device:
+def choose_device(name: str, found: torch.device) -> torch.device:
+    """Returns the device that `--device` names; `found` is this rank's. Raises `ConfigError` for a missing GPU."""
     if name == "cuda" and found.type != "cuda":
         raise ConfigError("--device cuda: torch sees no GPU. Leave the option out to use the CPU")
     return torch.device("cpu") if name == "cpu" else found
 
 
-def precision(recipe: Recipe | FinetuneRecipe, device: torch.device) -> Literal["bf16", "fp32"]:
-    """What the recipe's `auto` comes to, as run.json and the model card tell it."""
+def resolve_precision(recipe: Recipe | FinetuneRecipe, device: torch.device) -> Literal["bf16", "fp32"]:
+    """Returns the recipe's precision, with bf16 or fp32 for `auto`, as run.json and the model card show it."""
     if recipe.precision == "auto":
         return "bf16" if device.type == "cuda" else "fp32"
     return recipe.precision
 
 
 def fingerprint(model: nn.Module) -> str:
-    """SHA-256 of all weights, in order of their names."""
+    """Computes the SHA-256 of all weights, in the order of their names."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(f"{name} {tuple(tensor.shape)}".encode())
@@ -54,47 +56,80 @@ def fingerprint(model: nn.Module) -> str:
 
 
 @contextmanager
-def place_for(output: Path, overwrite: bool, command: str) -> Iterator[Place]:
-    """`outputs.place_for_run`, by the first rank for all. Raises as that does, on the first rank; the others exit."""
+def reserve_output(output: Path, overwrite: bool, command: str) -> Iterator[RunTarget]:
+    """Calls `outputs.reserve_run_folder` on the first rank and gives its result to all.
+
+    Raises what that raises, on the first rank; the others exit.
+    """
     with ExitStack() as stack:
 
-        def enter() -> Place:
-            return stack.enter_context(place_for_run(output, overwrite, command))
+        def enter() -> RunTarget:
+            return stack.enter_context(reserve_run_folder(output, overwrite, command))
 
-        place = from_first_rank(enter)
-        if place.is_new:
-            tell(f"{output} stays as it is until the new run, which is made in {place.folder}, is complete")
-        yield place
+        target = from_first_rank(enter)
+        if target.is_new:
+            log_line(f"{output} stays as it is until the new run, which is made in {target.folder}, is complete")
+        yield target
 
 
-def finish(output: Path, place: Place, finished: Finished) -> Finished:
-    """Puts a run that is through into its place."""
-    if place.is_new and not finished.stopped_by and rank() == 0:
+def finish_run(output: Path, target: RunTarget, finished: RunOutcome) -> RunOutcome:
+    """Moves a complete new run to `output`, on the first rank, if it was made beside an old one."""
+    if target.is_new and not finished.stopped_by and rank() == 0:
         finish_replacement(output, run_files)
     barrier()
     return finished
 
 
-def begin(output: Path, now: Callable[[], Mapping[str, Any]], replaceable: bool = False) -> list[str]:
-    """Writes run.json, or compares with the one there; all ranks go on together. Returns what to tell of it."""
+def begin_or_resume(output: Path, now: Callable[[], Mapping[str, Any]], replaceable: bool = False) -> list[str]:
+    """Writes run.json, or compares it with the existing one. All ranks wait. Returns the differences to print."""
     changed = from_first_rank(
         lambda: run_folder.begin(output, run_folder.identity(now(), world_size()), replaceable=replaceable)
     )
-    return [f"Not as when the run was begun, so not the same to the bit: {each}" for each in changed]
+    return [f"Not as when the run was begun, so not the same to the bit: {difference}" for difference in changed]
 
 
-def start_over(output: Path) -> None:
-    """Deletes what --overwrite gives up, an unfinished run: late, when all that was asked for has turned out to make
-    sense."""
+def delete_previous_run(output: Path) -> None:
+    """Deletes the unfinished run that --overwrite gives up. Called late, once all settings and inputs are known to be
+    valid."""
     from_first_rank(lambda: delete_output(output, run_files))
 
 
-def size_of(encoder: Encoder) -> EncoderSize:
-    of = encoder.model.config
-    return EncoderSize(of.num_hidden_layers, of.hidden_size, of.intermediate_size, of.vocab_size)
+def encoder_size(encoder: Encoder) -> EncoderSize:
+    config = encoder.model.config
+    return EncoderSize(config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size)
 
 
-def tell(line: str) -> None:
-    """What takes a while before there is a logbook."""
+def log_line(line: str) -> None:
+    """Prints a line on the first rank, before the run's log is open."""
     if rank() == 0:
         print(line, file=sys.stderr, flush=True)
+
+
+def open_run_log(output: Path, steps: int, done: int, lines: Iterable[str]) -> MetricsLog | SilentLog:
+    """Opens the log of a run of `steps` steps, of which `done` are done, and prints these lines. Only the first rank
+    logs."""
+    if rank():
+        return SilentLog()
+    log = MetricsLog(output, steps, done)
+    for line in lines:
+        log.print_line(line)
+    return log
+
+
+def run_line(
+    verb: str, recipe: Recipe | FinetuneRecipe, encoder: Encoder, device: torch.device, work: str, done: int
+) -> str:
+    """Returns the first line of a run's log. `work`: the numbers of examples and steps."""
+    where = torch.cuda.get_device_name(device) if device.type == "cuda" else "the CPU"
+    parameters = sum(weight.numel() for weight in encoder.parameters())
+    processes = f" in {world_size()} processes" if world_size() > 1 else ""
+    return (
+        f"{'Going on' if done else verb} with {recipe.name} on {where}{processes}: an encoder of "
+        f"{len(encoder.layers)} layers and {parameters / 1e6:,.1f} million weights ({recipe.model}), {work}"
+        + (f"; {done:,} steps are done." if done else ".")
+    )
+
+
+def compile_layers(encoder: Encoder) -> None:
+    for layer in encoder.layers:
+        layer.compile()

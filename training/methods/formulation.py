@@ -10,8 +10,7 @@ from typing import Any, Protocol
 
 from torch import nn
 
-from training.engine.loop import Method
-from training.methods.base import EncoderWithHeads
+from training.methods.base import EncoderWithHeads, Method
 from training.models.folder import Pretrained
 from training.tasks.predictions import Prediction
 

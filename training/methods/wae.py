@@ -1,4 +1,4 @@
-"""mPMR's pre-training: Wiki Anchor Extraction."""
+"""mPMR's pre-training, Wiki Anchor Extraction (WAE)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from training.recipes.pretraining import WaeObjective
 
 @dataclass(frozen=True)
 class WaeMethod(OnePass):
-    """Wiki Anchor Extraction (mPMR, 2.1)."""
+    """Trains an extractor of the spans that answer a query (mPMR, 2.1)."""
 
     objective: WaeObjective
 
@@ -27,15 +27,15 @@ class WaeMethod(OnePass):
         return {"wae": 1.0}
 
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
-        hidden_size, of = start.language_model.config.hidden_size, self.objective
+        hidden_size, settings = start.language_model.config.hidden_size, self.objective
         with seeded(seed):
             return load_pretrained_heads(
-                {"wae": WaeExtractor(hidden_size, of.extractor_inner, of.extractor_dropout)}, start
+                {"wae": WaeExtractor(hidden_size, settings.extractor_inner, settings.extractor_dropout)}, start
             )
 
     def counts(self, batch: WaeBatch) -> dict[str, int | Tensor]:
         return {"wae": valid_pairs(batch)}
 
-    def losses(self, model: EncoderWithHeads, batch: WaeBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: WaeBatch, shared: Any) -> dict[str, Loss]:
         start_TD, end_TD = model.heads["wae"](model.encoder(batch.inputs))
         return {"wae": wae_loss(start_TD, end_TD, batch)}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from transformers import PreTrainedConfig
 
-from training.models.heads import TASK_HEADS
+from training.models.heads import HEADS, TASK_HEADS
 
 if TYPE_CHECKING:
     from training.models.folder import About
@@ -89,7 +89,10 @@ def model_card(about: About, config: PreTrainedConfig) -> str:
         _FINETUNED if reading else _PRETRAINED,
         f"| head in `{'model' if standard else 'heads'}.safetensors` | what it does | size |",
         "| --- | --- | --- |",
-        *(f"| {name} | {_HEADS[name]} | `{_json(settings)}` |" for name, settings in about.heads.items()),
+        *(
+            f"| {name} | {_HEADS.get(name) or getattr(HEADS[name], 'purpose', name)} | `{_json(settings)}` |"
+            for name, settings in about.heads.items()
+        ),
         "",
         *(["## Reading", "", "```json", _json(reading, indent=2), "```", ""] if reading else []),
         *(_scores(about.scores) if about.scores else []),

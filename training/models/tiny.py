@@ -13,7 +13,6 @@ import sentencepiece
 import torch
 from transformers import PreTrainedTokenizerBase, XLMRobertaConfig, XLMRobertaForMaskedLM, XLMRobertaTokenizer
 
-from schemas.catalog import SCHEMAS
 from schemas.clism import QUE_TOKEN
 from schemas.shards import read_shards
 from training.models.folder import Pretrained
@@ -23,9 +22,9 @@ VOCABULARY = 6_000
 LAYERS, HIDDEN, HEADS, INNER, POSITIONS = 2, 128, 4, 512, 514
 
 
-def tiny_model(datasets: Sequence[str], schema: str, seed: int) -> Pretrained:
-    """The same for the same datasets and seed."""
-    return random_model(train_tokenizer(itertools.islice(texts(datasets, schema), MOST_TEXTS)), seed)
+def tiny_model(datasets: Sequence[str], columns: Sequence[str], seed: int) -> Pretrained:
+    """Makes a model whose tokenizer is trained on these columns of the datasets. Equal arguments give equal models."""
+    return random_model(train_tokenizer(itertools.islice(texts(datasets, columns), MOST_TEXTS)), seed)
 
 
 def random_model(tokenizer: PreTrainedTokenizerBase, seed: int) -> Pretrained:
@@ -74,8 +73,9 @@ def sentencepiece_model(texts: Iterator[str], size: int, coverage: float = 1.0, 
     return model.getvalue()
 
 
-def texts(datasets: Sequence[str], schema: str) -> Iterator[str]:
+def texts(datasets: Sequence[str], columns: Sequence[str]) -> Iterator[str]:
+    """Reads the texts of these columns, row by row, with a blank for each `[QUE]`."""
     for folder in datasets:
-        for batch in read_shards(folder, columns=SCHEMAS[schema].vocabulary_texts):
+        for batch in read_shards(folder, columns=columns):
             for row in batch.to_pylist():
                 yield from (text.replace(QUE_TOKEN, " ") for text in row.values())
