@@ -22,7 +22,7 @@ from transformers import AddedToken, AutoTokenizer, PreTrainedTokenizerBase
 
 from schemas import manifest
 from schemas.clism import QUE_TOKEN
-from training.data.collators import BatchMaker, ClismMaker, WaeMaker
+from training.data.collators import ClismCollator, Collator, WaeCollator
 from training.data.datasets import ShardRows, open_datasets
 from training.data.features import Limits
 from training.data.loader import Batches
@@ -53,21 +53,21 @@ def main() -> None:
     tokenizer.add_tokens([AddedToken(QUE_TOKEN, special=True)], special_tokens=True)
     encoder = TextEncoder(tokenizer)
     clism = rows.schema == "clism/1"
-    maker: BatchMaker = (
-        ClismMaker(encoder, Limits(), mlm_for(encoder), seed=0) if clism else WaeMaker(encoder, Limits())
+    collator: Collator = (
+        ClismCollator(encoder, Limits(), mlm_for(encoder), seed=0) if clism else WaeCollator(encoder, Limits())
     )
     rates = measure_bytes_per_token(rows, lambda text: len(encoder.encode(text).ids))
     plan = plan_for(rows, options.batch_size, seed=0, bytes_per_token=rates)
     print(f"{rows.schema}, {len(rows):,} rows, {len(rows.langs)} languages, batches of {options.batch_size}\n")
-    report_padding(rows, maker, plan)
-    report_speed(rows, maker, plan)
+    report_padding(rows, collator, plan)
+    report_speed(rows, collator, plan)
     report_plan(options.batch_size)
     if find_spec("datasets"):
         report_hugging_face(options.datasets, rows, tokenizer, options.batch_size)
 
 
-def report_padding(rows: ShardRows, maker: BatchMaker, plan: Plan) -> None:
-    features = [maker.features(rows[row]) for row in range(len(rows))]
+def report_padding(rows: ShardRows, collator: Collator, plan: Plan) -> None:
+    features = [collator.features(rows[row]) for row in range(len(rows))]
     true = np.array([0 if isinstance(each, str) else len(each.ids) for each in features])
     used = true > 0
     off = np.abs(plan._lengths + 4 - true)[used] / true[used]
@@ -92,21 +92,21 @@ def report_padding(rows: ShardRows, maker: BatchMaker, plan: Plan) -> None:
           f"{np.mean(slowest):.1%} busy\n")  # fmt: skip
 
 
-def report_speed(rows: ShardRows, maker: BatchMaker, plan: Plan) -> None:
+def report_speed(rows: ShardRows, collator: Collator, plan: Plan) -> None:
     steps = max(20, 3_000 // plan.batch_size)
-    for _ in itertools.islice(Batches(rows, plan, maker).starting(0), 2 * len(rows) // plan.batch_size):
+    for _ in itertools.islice(Batches(rows, plan, collator).starting(0), 2 * len(rows) // plan.batch_size):
         pass  # warms the word cache
     drawn = [plan.batch(step) for step in range(steps)]
     number = steps * plan.batch_size
     values = [rows[row] for each in drawn for row in each.rows.tolist()]
-    features = [maker.features(row) for row in values]
+    features = [collator.features(row) for row in values]
     show("rows", number, lambda: [rows[row] for each in drawn for row in each.rows.tolist()])
-    show("features of rows", number, lambda: [maker.features(row) for row in values])
+    show("features of rows", number, lambda: [collator.features(row) for row in values])
     good = [[each for each in features[at : at + plan.batch_size] if not isinstance(each, str)]
             for at in range(0, number, plan.batch_size)]  # fmt: skip
-    show("tensors of features", number, lambda: [maker.batch(each, [(0, 0)] * len(each)) for each in good])
+    show("tensors of features", number, lambda: [collator.batch(each, [(0, 0)] * len(each)) for each in good])
     seconds = show("all, through the loader", number,
-                   lambda: list(itertools.islice(Batches(rows, plan, maker).starting(0), steps)))  # fmt: skip
+                   lambda: list(itertools.islice(Batches(rows, plan, collator).starting(0), steps)))  # fmt: skip
     print(f"{'':27}{steps / seconds:10,.0f} batches per CPU second\n")
 
 

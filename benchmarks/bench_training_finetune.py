@@ -63,7 +63,7 @@ from training.data.tokens import TextEncoder
 from training.data.windows import question_windows
 from training.engine.flops import EncoderSize
 from training.engine.loop import train
-from training.engine.metrics_log import Logbook
+from training.engine.metrics_log import MetricsLog
 from training.inference.predictor import Predictor, load_predictor, predict
 from training.methods.feature_batches import batches_of
 from training.models.tiny import MOST_TEXTS, train_tokenizer
@@ -254,19 +254,19 @@ def steps_of(side: str, folder: Path, name: str, options: argparse.Namespace) ->
     work = in_order(windows, batches, options.warmup + options.steps)
     if side == "ours":
 
-        class Timed(Logbook):
+        class Timed(MetricsLog):
             def write(self, step: int, figures: Mapping[str, float]) -> None:
                 super().write(step, figures)
                 if clock.step_is_done():
                     raise Enough  # before the checkpoint
 
-        def logbook(done: int) -> Logbook:
+        def log(done: int) -> MetricsLog:
             return Timed(Path(config.output), config.recipe.steps, done)
 
         Path(config.output).mkdir()
         size = EncoderSize(LAYERS, HIDDEN, INNER, 0)
         with suppress(Enough):
-            train(found.model, found.formulation, batches.starting, config, size, CPU, logbook)
+            train(found.model, found.formulation, batches.starting, config, size, CPU, log)
     else:
         if side == "by-length":
             counted, size = list(chain(*work[options.warmup :])), options.batch_size

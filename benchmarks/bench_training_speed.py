@@ -73,15 +73,15 @@ from training.data.plan import plan_for
 from training.data.tokens import TextEncoder
 from training.engine.flops import EncoderSize, model_flops, peak_flops
 from training.engine.loop import Method, train
-from training.engine.metrics_log import Logbook
-from training.engine.run_setup import precision
+from training.engine.metrics_log import MetricsLog
+from training.engine.run_setup import resolve_precision
 from training.methods.base import EncoderWithHeads
 from training.models.encoder import Encoder
 from training.models.folder import Pretrained, Provenance, save_model
 from training.models.heads import SpanHead, WaeExtractor
 from training.models.tiny import MOST_TEXTS, texts, train_tokenizer
 from training.models.tokenizer import add_que_token
-from training.pretrain import batches_of, limits_of, maker_of, method_of, starting_model
+from training.pretrain import batches_of, collator_of, limits_of, method_of, starting_model
 from training.recipes.pretraining import CLISM, MPMR_BASE, ClismObjective, PretrainConfig, Recipe, WaeObjective
 
 RECIPES = {"anchor-mrc": MPMR_BASE, "clism": CLISM}
@@ -111,7 +111,7 @@ class Job:
     @property
     def recipe(self) -> Recipe:
         of = replace(RECIPES[self.workload], model=self.model, batch_size=self.batch_size)
-        return replace(of, precision=precision(of, torch.device(self.device)))
+        return replace(of, precision=resolve_precision(of, torch.device(self.device)))
 
 
 class Cost(NamedTuple):
@@ -218,7 +218,7 @@ def measure_ours(job: Job) -> Cost:
             layer.compile()
     clock = Clock(job)
 
-    class Timed(Logbook):
+    class Timed(MetricsLog):
         def write(self, step: int, figures: Mapping[str, float]) -> None:
             super().write(step, figures)
             clock.waited += figures["loader_wait"] * figures["seconds"]
@@ -226,12 +226,12 @@ def measure_ours(job: Job) -> Cost:
             if clock.step_is_done():
                 raise Enough  # before the last checkpoint
 
-    def logbook(done: int) -> Logbook:
+    def log(done: int) -> MetricsLog:
         return Timed(Path(job.output), config.recipe.steps, done)
 
     rows: list[dict[str, float]] = []
     with suppress(Enough):
-        train(model, method, batches.starting, config, size_of_model(job), torch.device(job.device), logbook)
+        train(model, method, batches.starting, config, size_of_model(job), torch.device(job.device), log)
     measured = rows[job.warmup :]
     work = work_of(job, features_of(job)[job.warmup :])
     computed = sum(row["tokens"] / (1 - row["padding"]) for row in measured)
@@ -481,7 +481,7 @@ def cpu_seconds() -> float:
 def features_of(job: Job) -> list[list[Any]]:
     """The examples of every step, as ours draws them."""
     rows, recipe = open_datasets([job.data]), job.recipe
-    maker = maker_of(recipe, TextEncoder(AutoTokenizer.from_pretrained(job.model)), limits_of(recipe))
+    collator = collator_of(recipe, TextEncoder(AutoTokenizer.from_pretrained(job.model)), limits_of(recipe))
     plan = plan_for(rows, recipe.batch_size, recipe.seed)
     made: dict[int, Any] = {}
     steps = []
@@ -489,7 +489,7 @@ def features_of(job: Job) -> list[list[Any]]:
         drawn = plan.batch(step).rows.tolist()
         for row in drawn:
             if row not in made:
-                made[row] = maker.features(rows[row])
+                made[row] = collator.features(rows[row])
         steps.append([made[row] for row in drawn if not isinstance(made[row], str)])
     return steps
 

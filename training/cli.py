@@ -38,7 +38,7 @@ from training.runtime.errors import Terminated, TrainingError, in_words
 from training.runtime.outputs import is_done, leftovers, nothing_to_do, run_files, tidy_run
 
 if TYPE_CHECKING:
-    from training.engine.run_setup import Finished
+    from training.engine.run_setup import RunOutcome
 
 T = TypeVar("T")
 
@@ -226,7 +226,7 @@ def recipe_config(
     )
 
 
-def ended(finished: Finished) -> bool:
+def ended(finished: RunOutcome) -> bool:
     """Whether a run has come to its end and this process speaks for all. Exits where a signal stopped it."""
     if finished.stopped_by:
         code = 128 + finished.stopped_by

@@ -136,7 +136,7 @@ class Series(NamedTuple):
         return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
 
 
-Finetune = Callable[[FinetuneConfig], Any]  # gives a `Finished`
+Finetune = Callable[[FinetuneConfig], Any]  # gives a `RunOutcome`
 Evaluate = Callable[[EvaluateConfig], Any]
 
 

@@ -28,18 +28,18 @@ from training.engine.best_checkpoint import Selection, flat
 from training.engine.best_checkpoint import read as read_evaluations
 from training.engine.command_digest import finetune_command
 from training.engine.loop import make_optimizer, resume, train
-from training.engine.metrics_log import LOST, NOTED, Logbook, Silent
+from training.engine.metrics_log import LOST, NOTED, MetricsLog, SilentLog
 from training.engine.run_setup import (
-    Finished,
-    begin,
-    chosen_device,
+    RunOutcome,
+    begin_or_resume,
+    choose_device,
+    delete_previous_run,
+    encoder_size,
     fingerprint,
-    finish,
-    place_for,
-    precision,
-    size_of,
-    start_over,
-    tell,
+    finish_run,
+    log_line,
+    reserve_output,
+    resolve_precision,
 )
 from training.evaluate import DevSet, dev_scores, main_score
 from training.inference.candidates import baseline_candidates
@@ -62,7 +62,7 @@ from training.tasks.records import Records, few, labels_of, read_records
 Save = Callable[[str, int, dict[str, float]], None]  # folder, steps done, scores
 
 
-def finetune(config: FinetuneConfig) -> Finished:
+def finetune(config: FinetuneConfig) -> RunOutcome:
     """Trains, or goes on training, to the recipe's last step, to the end of its patience or to a signal, and writes
     `config.output`.
 
@@ -71,23 +71,23 @@ def finetune(config: FinetuneConfig) -> Finished:
     check(config)
     check_inputs(config)
     command, output = finetune_command(config), Path(config.output)
-    with process_group() as found, place_for(output, config.overwrite, command) as place:
-        if place.is_done:
-            tell(nothing_to_do(output))
-            return Finished(0, None, rank() == 0)
-        finished = _finetune(replace(config, output=str(place.folder)), found, command, place.is_new)
-        return finish(output, place, finished)
+    with process_group() as found, reserve_output(output, config.overwrite, command) as target:
+        if target.is_done:
+            log_line(nothing_to_do(output))
+            return RunOutcome(0, None, rank() == 0)
+        finished = _finetune(replace(config, output=str(target.folder)), found, command, target.is_new)
+        return finish_run(output, target, finished)
 
 
-def _finetune(config: FinetuneConfig, found: torch.device, command: str, is_new: bool) -> Finished:
+def _finetune(config: FinetuneConfig, found: torch.device, command: str, is_new: bool) -> RunOutcome:
     """Trains in `config.output`, which no other process writes to. If it `is_new`, another run there may go."""
-    device, recipe, output = chosen_device(config.device, found), config.recipe, Path(config.output)
-    tell("Reading " + ", ".join(path.name for path in (*config.train, *config.dev)))
+    device, recipe, output = choose_device(config.device, found), config.recipe, Path(config.output)
+    log_line("Reading " + ", ".join(path.name for path in (*config.train, *config.dev)))
     read = read_records(config.train, recipe.task, config.train_langs, labelled=True)
     records = few(read.records, recipe.examples, recipe.sample) if recipe.examples else read.records
     dev = dev_sets(config)
     if config.overwrite and not is_new and needs_baseline(recipe) and not config.baseline:
-        start_over(output)
+        delete_previous_run(output)
         config = replace(config, overwrite=False)
     if needs_baseline(recipe) and not config.baseline:
         if not is_new:
@@ -96,14 +96,14 @@ def _finetune(config: FinetuneConfig, found: torch.device, command: str, is_new:
         if finished.stopped_by:
             return finished
         config = replace(config, baseline=str(output / "baseline" / "model"))
-    recipe = replace(recipe, precision=precision(recipe, device))
-    tell(f"Loading {recipe.model}; {len(records):,} records of {recipe.task} become its tokens")
+    recipe = replace(recipe, precision=resolve_precision(recipe, device))
+    log_line(f"Loading {recipe.model}; {len(records):,} records of {recipe.task} become its tokens")
     start, weights = starting_model(recipe, records)
     encoder = Encoder(cast(PreTrainedModel, start.language_model.base_model), config.activation_checkpointing)
     text_encoder = TextEncoder(start.tokenizer)
     reading = inference_settings_of(recipe, labels_of(records, recipe.task), encoder.max_tokens)
     if config.overwrite and not is_new:
-        start_over(output)
+        delete_previous_run(output)
     config = replace(config, overwrite=is_new)
     candidates = baseline_candidates(config, cast(Any, records)) if config.baseline else None
     formulation = formulation_of(reading, text_encoder, candidates)
@@ -123,7 +123,7 @@ def _finetune(config: FinetuneConfig, found: torch.device, command: str, is_new:
         *(f"  --dev: {each}" for each in dev.accounts),
         *what_was_lost(read, records, read_features, features),
     ]
-    changed = begin(
+    changed = begin_or_resume(
         output, lambda: run_of(config, read, dev, weights, text_encoder.fingerprint, command), replaceable=is_new
     )
 
@@ -134,29 +134,29 @@ def _finetune(config: FinetuneConfig, found: torch.device, command: str, is_new:
         save_finetuned(output / folder, start.language_model, start.tokenizer, heads, reading, about, scores)
 
     if from_first_rank(lambda: is_complete(output)):
-        tell(nothing_to_do(output) if not is_new else f"{output}: the new run is complete")
+        log_line(nothing_to_do(output) if not is_new else f"{output}: the new run is complete")
         evaluated = read_evaluations(output / DEV_FILE)
-        return Finished(evaluated[-1]["step"] if evaluated else recipe.steps, None, rank() == 0)
+        return RunOutcome(evaluated[-1]["step"] if evaluated else recipe.steps, None, rank() == 0)
     done = from_first_rank(lambda: steps_done(output))
     selection = Selection(output, done, config.patience) if rank() == 0 else None  # the first rank's alone
     every = config.evaluate_every or steps_an_epoch
 
-    def open_logbook(done: int) -> Logbook | Silent:
+    def open_log(done: int) -> MetricsLog | SilentLog:
         if rank():
-            return Silent()
-        logbook = Logbook(output, recipe.steps, done)
+            return SilentLog()
+        log = MetricsLog(output, recipe.steps, done)
         for each in (opening_line(config, read, records, features, encoder, device, done), *told, *changed):
-            logbook.say(each)
-        return logbook
+            log.print_line(each)
+        return log
 
-    def ends_after(step: int, logbook: Logbook | Silent) -> bool:
+    def ends_after(step: int, log: MetricsLog | SilentLog) -> bool:
         if not dev.sets or (step % every and step < recipe.steps):
             return False
         if selection:  # the other ranks wait
-            figures = dev_scores(model, formulation, dev.sets, device, precision(recipe, device))
+            figures = dev_scores(model, formulation, dev.sets, device, resolve_precision(recipe, device))
             if selection.add(step, step / steps_an_epoch, main_score(figures), figures):
                 save("best", step, flat(figures))
-            logbook.say(selection.last_line)
+            log.print_line(selection.last_line)
         return agreed(selection is not None and selection.is_over)
 
     if config.compile:
@@ -168,12 +168,12 @@ def _finetune(config: FinetuneConfig, found: torch.device, command: str, is_new:
     else:
         batches = batches_of(config, formulation, features, pin_memory=device.type == "cuda")
         done, stopped_by = train(
-            model, formulation, batches.starting, config, size_of(encoder), device, open_logbook, ends_after
+            model, formulation, batches.starting, config, encoder_size(encoder), device, open_log, ends_after
         )
     if selection and (done == recipe.steps or selection.is_over):
         publish(output, save, done, selection)
     barrier()
-    return Finished(done, stopped_by, rank() == 0)
+    return RunOutcome(done, stopped_by, rank() == 0)
 
 
 # --- before the first step --------------------------------------------------------------------------------------------
@@ -244,7 +244,7 @@ def dev_sets(config: FinetuneConfig) -> Dev:
     return Dev(sets, read.files, read.accounts)
 
 
-def first_stage(config: FinetuneConfig, found: torch.device, is_new: bool) -> Finished:
+def first_stage(config: FinetuneConfig, found: torch.device, is_new: bool) -> RunOutcome:
     """The baseline of two-stage training: the same recipe with the plain loss, in a run of its own."""
     recipe = replace(config.recipe, name=f"{config.recipe.name}_baseline", method=Plain())
     stage = replace(config, recipe=recipe, output=str(Path(config.output) / "baseline"), overwrite=False)

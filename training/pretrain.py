@@ -14,7 +14,7 @@ from schemas.errors import ConfigError
 from schemas.provenance import commit
 from schemas.runtime.shown_paths import shown_path
 from training.checks.pretraining import check
-from training.data.collators import BatchMaker, ClismMaker, WaeMaker
+from training.data.collators import ClismCollator, Collator, WaeCollator
 from training.data.datasets import ShardRows, open_datasets
 from training.data.features import Limits
 from training.data.loader import Batches
@@ -24,18 +24,18 @@ from training.data.tokens import TextEncoder
 from training.engine import run_folder
 from training.engine.command_digest import pretrain_command
 from training.engine.loop import train
-from training.engine.metrics_log import Logbook, Silent
+from training.engine.metrics_log import MetricsLog, SilentLog
 from training.engine.run_setup import (
-    Finished,
-    begin,
-    chosen_device,
+    RunOutcome,
+    begin_or_resume,
+    choose_device,
+    delete_previous_run,
+    encoder_size,
     fingerprint,
-    finish,
-    place_for,
-    precision,
-    size_of,
-    start_over,
-    tell,
+    finish_run,
+    log_line,
+    reserve_output,
+    resolve_precision,
 )
 from training.methods.base import EncoderWithHeads
 from training.methods.clism import ClismMethod
@@ -50,25 +50,25 @@ from training.runtime.distributed import barrier, from_first_rank, process_group
 from training.runtime.outputs import is_complete, nothing_to_do
 
 
-def pretrain(config: PretrainConfig) -> Finished:
+def pretrain(config: PretrainConfig) -> RunOutcome:
     """Trains, or goes on training, to the recipe's last step or to a signal, and writes `config.output`.
 
     Raises `ConfigError`, `InputError` or `DatasetError` before the first step, `TrainingError` where it cannot go on.
     """
     check(config)
     command, output = pretrain_command(config), Path(config.output)
-    with process_group() as found, place_for(output, config.overwrite, command) as place:
-        if place.is_done:
-            tell(nothing_to_do(config.output))
-            return Finished(config.recipe.steps, None, rank() == 0)
-        finished = _pretrain(replace(config, output=str(place.folder)), found, command, place.is_new)
-        return finish(output, place, finished)
+    with process_group() as found, reserve_output(output, config.overwrite, command) as target:
+        if target.is_done:
+            log_line(nothing_to_do(config.output))
+            return RunOutcome(config.recipe.steps, None, rank() == 0)
+        finished = _pretrain(replace(config, output=str(target.folder)), found, command, target.is_new)
+        return finish_run(output, target, finished)
 
 
-def _pretrain(config: PretrainConfig, found: torch.device, command: str, is_new: bool) -> Finished:
+def _pretrain(config: PretrainConfig, found: torch.device, command: str, is_new: bool) -> RunOutcome:
     """Trains in `config.output`, which no other process writes to. If it `is_new`, another run there may go."""
-    device = chosen_device(config.device, found)
-    config = replace(config, recipe=replace(config.recipe, precision=precision(config.recipe, device)))
+    device = choose_device(config.device, found)
+    config = replace(config, recipe=replace(config.recipe, precision=resolve_precision(config.recipe, device)))
     recipe, output = config.recipe, Path(config.output)
     rows = open_datasets(config.data, checksums=rank() == 0)
     start, weights = starting_model(config, rows.schema)
@@ -79,29 +79,31 @@ def _pretrain(config: PretrainConfig, found: torch.device, command: str, is_new:
     nn.Module.to(start.language_model, device)
     model = EncoderWithHeads(encoder, method.heads(start, recipe.seed)).to(device)
     if config.overwrite and not is_new:
-        start_over(output)
-    changed = begin(output, lambda: run_of(config, weights, text_encoder.fingerprint, command), replaceable=is_new)
+        delete_previous_run(output)
+    changed = begin_or_resume(
+        output, lambda: run_of(config, weights, text_encoder.fingerprint, command), replaceable=is_new
+    )
     if from_first_rank(lambda: is_complete(output)):
-        tell(nothing_to_do(output) if not is_new else f"{output}: the new run is complete")
-        return Finished(recipe.steps, None, rank() == 0)
+        log_line(nothing_to_do(output) if not is_new else f"{output}: the new run is complete")
+        return RunOutcome(recipe.steps, None, rank() == 0)
 
-    def open_logbook(done: int) -> Logbook | Silent:
+    def open_log(done: int) -> MetricsLog | SilentLog:
         if rank():
-            return Silent()
-        logbook = Logbook(output, recipe.steps, done)
+            return SilentLog()
+        log = MetricsLog(output, recipe.steps, done)
         for each in (opening_line(config, rows, encoder, device, done), *changed):
-            logbook.say(each)
-        return logbook
+            log.print_line(each)
+        return log
 
     if config.compile:
         for layer in encoder.layers:
             layer.compile()
-    steps, stopped_by = train(model, method, batches.starting, config, size_of(encoder), device, open_logbook)
+    steps, stopped_by = train(model, method, batches.starting, config, encoder_size(encoder), device, open_log)
     if steps == recipe.steps and rank() == 0:
         heads = {name: head for name, head in model.heads.items() if isinstance(head, SpanHead | WaeExtractor)}
         save_model(output / "model", start.language_model, start.tokenizer, heads, provenance(config, steps))
     barrier()
-    return Finished(steps, stopped_by if steps < recipe.steps else None, rank() == 0)
+    return RunOutcome(steps, stopped_by if steps < recipe.steps else None, rank() == 0)
 
 
 def method_of(objective: ClismObjective | WaeObjective) -> ClismMethod | WaeMethod:
@@ -138,7 +140,7 @@ def batches_of(
     return Batches(
         rows,
         plan_for(rows, recipe.batch_size, recipe.seed, mix, bytes_per_token=rates, longest=longest),
-        maker_of(recipe, encoder, limits),
+        collator_of(recipe, encoder, limits),
         rank=rank(),
         world_size=world_size(),
         most_tokens=config.micro_batch_tokens or None,
@@ -147,13 +149,13 @@ def batches_of(
     )
 
 
-def maker_of(recipe: Recipe, encoder: TextEncoder, limits: Limits) -> BatchMaker:
+def collator_of(recipe: Recipe, encoder: TextEncoder, limits: Limits) -> Collator:
     """How rows become batches."""
     if not isinstance(recipe.objective, ClismObjective):
-        return WaeMaker(encoder, limits)
+        return WaeCollator(encoder, limits)
     special = encoder.special_ids | {encoder.tokenizer.unk_token_id}
     mlm = Mlm(encoder.mask_id, len(encoder.tokenizer), special, recipe.objective.mlm_share)
-    return ClismMaker(encoder, limits, mlm if recipe.objective.mlm_weight else None, recipe.seed)
+    return ClismCollator(encoder, limits, mlm if recipe.objective.mlm_weight else None, recipe.seed)
 
 
 def is_clism(recipe: Recipe) -> bool:

@@ -13,7 +13,7 @@ import pytest
 
 from schemas.errors import ConfigError, InputError
 from training import few_shot
-from training.engine.run_setup import Finished
+from training.engine.run_setup import RunOutcome
 from training.few_shot import FewShotConfig, Series, Try
 from training.metrics.tables import text
 from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneConfig
@@ -62,17 +62,17 @@ class Trainer:
         self.fails = fails
         self.stops_at = 0
 
-    def finetune(self, config: FinetuneConfig) -> Finished:
+    def finetune(self, config: FinetuneConfig) -> RunOutcome:
         self.trained.append(config)
         if len(self.trained) == self.stops_at:
-            return Finished(3, signal.SIGTERM, True)
+            return RunOutcome(3, signal.SIGTERM, True)
         if self.fails(config):
             raise TrainingError("the loss is no number")
         for name in ("model", "checkpoints", "tensorboard"):
             (Path(config.output) / name).mkdir(parents=True, exist_ok=True)
         about = {"format_version": 1, "recipe": {}, "versions": {}}
         (Path(config.output) / "run.json").write_text(json.dumps(about), encoding="utf-8")
-        return Finished(config.recipe.steps, None, True)
+        return RunOutcome(config.recipe.steps, None, True)
 
     def evaluate(self, config: EvaluateConfig) -> None:
         self.evaluated.append(config)

@@ -30,7 +30,7 @@ class Example(Protocol):
     def notes(self) -> Sequence[str]: ...
 
 
-class BatchMaker(Protocol):
+class Collator(Protocol):
     """What a recipe trains on."""
 
     def features(self, row: Mapping[str, Any]) -> Example | str:
@@ -41,7 +41,7 @@ class BatchMaker(Protocol):
 
 
 @dataclass(frozen=True)
-class ClismMaker:
+class ClismCollator:
     """CLISM and CACR, and MLM unless `mlm` is None."""
 
     encoder: TextEncoder
@@ -65,7 +65,7 @@ class ClismMaker:
 
 
 @dataclass(frozen=True)
-class WaeMaker:
+class WaeCollator:
     """Wiki Anchor Extraction."""
 
     encoder: TextEncoder

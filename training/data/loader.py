@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from schemas.errors import ConfigError
 from training.data.batches import as_arrays, as_tensors
-from training.data.collators import BatchMaker
+from training.data.collators import Collator
 from training.data.plan import Plan, balanced
 from training.runtime.errors import TrainingError
 
@@ -50,15 +50,15 @@ class _Share(NamedTuple):
 class Batches:
     """One rank's batches: `for batches in loader.starting(step)` goes on for ever.
 
-    A step depends on the plan, the rows, the maker and the rank alone: not on the step that iteration began with, nor
-    on the number of workers. Torch's global generator is left as it is.
+    A step depends on the plan, the rows, the collator and the rank alone, not on the step that iteration began with or
+    the number of workers. Torch's global generator is left as it is.
     """
 
     def __init__(
         self,
         rows: Rows,
         plan: Plan,
-        maker: BatchMaker,
+        collator: Collator,
         *,
         rank: int = 0,
         world_size: int = 1,
@@ -78,7 +78,7 @@ class Batches:
                 f"a step of {plan.batch_size} examples cannot be divided over {world_size} ranks and {micro_batches} "
                 f"micro-batches each. Expected a batch of at least {world_size * micro_batches}"
             )
-        self._rows, self._plan, self._maker = rows, plan, maker
+        self._rows, self._plan, self._collator = rows, plan, collator
         self._rank, self._world_size = rank, world_size
         self._micro_batches, self._most_tokens = micro_batches, most_tokens
         self._workers, self._prefetch, self._pin_memory = workers, prefetch, pin_memory
@@ -86,7 +86,7 @@ class Batches:
     def starting(self, step: int) -> Iterator[StepBatches]:
         """Step `step` and all that follow. Raises `TrainingError` naming the example if one cannot be made."""
         loader: DataLoader[Any] = DataLoader(
-            _Steps(self._rows, self._maker, as_values=self._workers > 0),
+            _Steps(self._rows, self._collator, as_values=self._workers > 0),
             sampler=_Shares(self, step),
             batch_size=None,  # each share becomes one item
             num_workers=self._workers,
@@ -121,8 +121,8 @@ class _Shares(Sampler[Any]):
 class _Steps(Dataset[Any]):
     """What a worker does: a share's rows become features, and these micro-batches."""
 
-    def __init__(self, rows: Rows, maker: BatchMaker, as_values: bool) -> None:
-        self._rows, self._maker, self._as_values = rows, maker, as_values
+    def __init__(self, rows: Rows, collator: Collator, as_values: bool) -> None:
+        self._rows, self._collator, self._as_values = rows, collator, as_values
 
     def __getitem__(self, share: _Share) -> StepBatches:
         examples, keys, refused, notes = [], [], Counter[str](), Counter[str]()
@@ -142,7 +142,7 @@ class _Steps(Dataset[Any]):
     def _features(self, row: int, step: int) -> Any:
         values = self._rows[row]
         try:
-            return self._maker.features(values)
+            return self._collator.features(values)
         except Exception as error:
             raise TrainingError(
                 f"{self._rows.file_of(row)}: example {_id(values)} of step {step} gave no features: "
@@ -152,7 +152,7 @@ class _Steps(Dataset[Any]):
     def _batch(self, examples: Sequence[Any], keys: Sequence[tuple[int, int]], part: Sequence[int], step: int) -> Any:
         chosen = [examples[place] for place in part]
         try:
-            return self._maker.batch(chosen, [keys[place] for place in part])
+            return self._collator.batch(chosen, [keys[place] for place in part])
         except Exception as error:
             ids = ", ".join(each.id for each in chosen)
             raise TrainingError(

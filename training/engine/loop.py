@@ -33,7 +33,7 @@ from training.engine.failures import (
     stop_signal,
 )
 from training.engine.flops import EncoderSize, model_flops, peak_flops
-from training.engine.metrics_log import LOST, Logbook, Silent
+from training.engine.metrics_log import LOST, MetricsLog, SilentLog
 from training.objectives import Loss, normalised, step_counts
 from training.recipes.finetuning import FinetuneConfig, FinetuneRecipe
 from training.recipes.pretraining import PretrainConfig, Recipe
@@ -60,7 +60,7 @@ class Method(Protocol):
     def precompute(self, model: Any, batches: Sequence[Any], prepare: Prepare) -> Sequence[Any]:
         """What the losses of each micro-batch need to know of a step's others; `prepare(i)` is as for `losses`."""
 
-    def losses(self, model: Any, batch: Any, known: Any) -> dict[str, Loss]:
+    def losses(self, model: Any, batch: Any, shared: Any) -> dict[str, Loss]:
         """The losses, by name."""
 
 
@@ -71,12 +71,12 @@ def train(
     config: PretrainConfig | FinetuneConfig,
     size: EncoderSize,
     device: torch.device,
-    open_logbook: Callable[[int], Logbook | Silent],
-    ends_after: Callable[[int, Logbook | Silent], bool] = lambda done, logbook: False,
+    open_log: Callable[[int], MetricsLog | SilentLog],
+    ends_after: Callable[[int, MetricsLog | SilentLog], bool] = lambda done, log: False,
 ) -> tuple[int, int | None]:
     """Trains `model` on from its last checkpoint, or from the start, to the recipe's last step.
 
-    `batches_from(step)` gives this rank's batches of every step from `step`, counted from 0, on; `open_logbook` is
+    `batches_from(step)` gives this rank's batches of every step from `step`, counted from 0, on; `open_log` is
     called with the steps done. After every step `ends_after` is told how many are done, and may end the training there,
     on every rank alike; it leaves the weights as they are. Returns the steps done and, if a signal asked it to stop,
     the signal. Raises `TrainingError` where training cannot go on.
@@ -92,7 +92,7 @@ def train(
     with (
         stop_signal() as stop,
         shield_workers_from_signals(batches_from(done)) as batches,
-        open_logbook(done) as logbook,
+        open_log(done) as log,
         memory_errors_explained(config),
     ):
         for step in range(done, recipe.steps):
@@ -103,9 +103,9 @@ def train(
             prepare = preparing(recipe, step, device)
 
             found: list[dict[str, Loss]] = []
-            for at, known in enumerate(method.precompute(model, on_device, prepare)):
+            for at, shared in enumerate(method.precompute(model, on_device, prepare)):
                 with prepare(at):
-                    losses = method.losses(model, on_device[at], known)
+                    losses = method.losses(model, on_device[at], shared)
                 torch.autograd.backward(normalised(weighted(losses, method.weights), counts))
                 found.append({name: loss._replace(total=loss.total.detach()) for name, loss in losses.items()})
             average_gradients(model)
@@ -124,9 +124,9 @@ def train(
             }
             check_divergence(row, losses_before, recipe, step, fetched, found, checkpoints)
             losses_before.append(row["loss"])
-            logbook.write(step + 1, row)
+            log.write(step + 1, row)
 
-            ended = ends_after(step + 1, logbook) or step + 1 == recipe.steps
+            ended = ends_after(step + 1, log) or step + 1 == recipe.steps
             stopping = sums["stop"] > 0 and not ended
             if (step + 1) % config.checkpoint_every == 0 or ended or stopping:
                 if rank() == 0:

@@ -73,7 +73,7 @@ POINTS = 2_000  # of a curve in TensorBoard, about
 LINES = 20  # of a run that is not shown on a terminal, at least
 
 
-class Logbook:
+class MetricsLog:
     """The log of a run of `steps` steps that has done `start` of them. Rows after `start` are cut from an earlier log:
     the run that wrote them went on beyond its last checkpoint before it was stopped, and this one repeats them."""
 
@@ -89,7 +89,7 @@ class Logbook:
         self._rows = (folder / "metrics.jsonl").open("a", encoding="utf-8", buffering=1)
         self._board: Any = SummaryWriter(str(folder / "tensorboard"), purge_step=start + 1 if start else None)
 
-    def __enter__(self) -> Logbook:
+    def __enter__(self) -> MetricsLog:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
@@ -113,7 +113,7 @@ class Logbook:
                     self._board.add_scalar(name, value, step)
         self._show(step)
 
-    def say(self, text: str) -> None:
+    def print_line(self, text: str) -> None:
         """A line of its own, above the progress bar where there is one."""
         print(f"\r\x1b[K{text}" if self._live else text, file=self._stream, flush=True)
 
@@ -131,17 +131,17 @@ class Logbook:
             self._shown_at = now
 
 
-class Silent:
-    """The logbook of every process but the first."""
+class SilentLog:
+    """The log of every process but the first."""
 
-    def __enter__(self) -> Silent:
+    def __enter__(self) -> SilentLog:
         return self
 
     def __exit__(self, *_: object) -> None: ...
 
     def write(self, step: int, figures: Mapping[str, float]) -> None: ...
 
-    def say(self, text: str) -> None: ...
+    def print_line(self, text: str) -> None: ...
 
 
 def progress_line(step: int, steps: int, start: int, seconds: float, recent: deque[dict[str, float]], bar: bool) -> str:

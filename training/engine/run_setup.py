@@ -20,10 +20,10 @@ from training.models.encoder import Encoder
 from training.recipes.finetuning import FinetuneRecipe
 from training.recipes.pretraining import Recipe
 from training.runtime.distributed import barrier, from_first_rank, rank, world_size
-from training.runtime.outputs import Place, place_for_run, run_files
+from training.runtime.outputs import RunTarget, reserve_run_folder, run_files
 
 
-class Finished(NamedTuple):
+class RunOutcome(NamedTuple):
     """How a run ended, on this process."""
 
     steps: int  # done
@@ -31,13 +31,13 @@ class Finished(NamedTuple):
     first_rank: bool  # whether this process speaks for all
 
 
-def chosen_device(name: str, found: torch.device) -> torch.device:
+def choose_device(name: str, found: torch.device) -> torch.device:
     if name == "cuda" and found.type != "cuda":
         raise ConfigError("--device cuda: torch sees no GPU. Leave the option out to use the CPU")
     return torch.device("cpu") if name == "cpu" else found
 
 
-def precision(recipe: Recipe | FinetuneRecipe, device: torch.device) -> Literal["bf16", "fp32"]:
+def resolve_precision(recipe: Recipe | FinetuneRecipe, device: torch.device) -> Literal["bf16", "fp32"]:
     """What the recipe's `auto` comes to, as run.json and the model card tell it."""
     if recipe.precision == "auto":
         return "bf16" if device.type == "cuda" else "fp32"
@@ -54,28 +54,31 @@ def fingerprint(model: nn.Module) -> str:
 
 
 @contextmanager
-def place_for(output: Path, overwrite: bool, command: str) -> Iterator[Place]:
-    """`outputs.place_for_run`, by the first rank for all. Raises as that does, on the first rank; the others exit."""
+def reserve_output(output: Path, overwrite: bool, command: str) -> Iterator[RunTarget]:
+    """Calls `outputs.reserve_run_folder` on the first rank and gives its result to all.
+
+    Raises what that raises, on the first rank; the others exit.
+    """
     with ExitStack() as stack:
 
-        def enter() -> Place:
-            return stack.enter_context(place_for_run(output, overwrite, command))
+        def enter() -> RunTarget:
+            return stack.enter_context(reserve_run_folder(output, overwrite, command))
 
-        place = from_first_rank(enter)
-        if place.is_new:
-            tell(f"{output} stays as it is until the new run, which is made in {place.folder}, is complete")
-        yield place
+        target = from_first_rank(enter)
+        if target.is_new:
+            log_line(f"{output} stays as it is until the new run, which is made in {target.folder}, is complete")
+        yield target
 
 
-def finish(output: Path, place: Place, finished: Finished) -> Finished:
+def finish_run(output: Path, target: RunTarget, finished: RunOutcome) -> RunOutcome:
     """Puts a run that is through into its place."""
-    if place.is_new and not finished.stopped_by and rank() == 0:
+    if target.is_new and not finished.stopped_by and rank() == 0:
         finish_replacement(output, run_files)
     barrier()
     return finished
 
 
-def begin(output: Path, now: Callable[[], Mapping[str, Any]], replaceable: bool = False) -> list[str]:
+def begin_or_resume(output: Path, now: Callable[[], Mapping[str, Any]], replaceable: bool = False) -> list[str]:
     """Writes run.json, or compares with the one there; all ranks go on together. Returns what to tell of it."""
     changed = from_first_rank(
         lambda: run_folder.begin(output, run_folder.identity(now(), world_size()), replaceable=replaceable)
@@ -83,18 +86,18 @@ def begin(output: Path, now: Callable[[], Mapping[str, Any]], replaceable: bool 
     return [f"Not as when the run was begun, so not the same to the bit: {each}" for each in changed]
 
 
-def start_over(output: Path) -> None:
+def delete_previous_run(output: Path) -> None:
     """Deletes what --overwrite gives up, an unfinished run: late, when all that was asked for has turned out to make
     sense."""
     from_first_rank(lambda: delete_output(output, run_files))
 
 
-def size_of(encoder: Encoder) -> EncoderSize:
+def encoder_size(encoder: Encoder) -> EncoderSize:
     of = encoder.model.config
     return EncoderSize(of.num_hidden_layers, of.hidden_size, of.intermediate_size, of.vocab_size)
 
 
-def tell(line: str) -> None:
-    """What takes a while before there is a logbook."""
+def log_line(line: str) -> None:
+    """What takes a while before there is a log of the run."""
     if rank() == 0:
         print(line, file=sys.stderr, flush=True)

@@ -29,7 +29,7 @@ from schemas.runtime.shown_paths import shown_path
 from schemas.shards import read_examples
 from schemas.spans import CharSpan
 from training.data.dataset_writer import write_dataset
-from training.engine.run_setup import chosen_device, fingerprint, precision, tell
+from training.engine.run_setup import choose_device, fingerprint, log_line, resolve_precision
 from training.inference.predictor import Predictor, load_predictor, predict
 from training.methods.questions import PlainQuestions
 from training.metrics.squad import normalize
@@ -54,19 +54,19 @@ def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -
         made_of = about(_name_of(config), baseline, records, size)
         if not (folder.exists() and _are_made_of(folder, made_of, config.overwrite)):
             with process_group() as found:
-                device = chosen_device(config.device, found)
+                device = choose_device(config.device, found)
             baseline.model.to(device)
-            tell(f"The baseline {config.baseline} answers {len(records):,} questions")
+            log_line(f"The baseline {config.baseline} answers {len(records):,} questions")
             index = make_candidates(
                 folder,
                 records,
                 baseline._replace(device=device),
                 made_of,
-                precision(config.recipe, device),
+                resolve_precision(config.recipe, device),
                 overwrite=True,
             )
             shares = ", ".join(f"{share:.1f}% in {k}" for k, share in recall(index).items())
-            tell(f"True answers among the baseline's best: {shares}")
+            log_line(f"True answers among the baseline's best: {shares}")
     barrier()
     return read_candidates(folder, records)
 

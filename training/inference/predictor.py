@@ -20,7 +20,7 @@ from transformers import PreTrainedModel
 from schemas.errors import ConfigError
 from schemas.mrc import MrcExample, TaggingExample
 from training.data.tokens import TextEncoder
-from training.engine.run_setup import chosen_device
+from training.engine.run_setup import choose_device
 from training.methods.base import EncoderWithHeads
 from training.methods.formulation import Formulation
 from training.methods.registry import formulation_of
@@ -51,7 +51,7 @@ class Predictor(NamedTuple):
 
 def device_of(computing: Computing) -> torch.device:
     """Raises `ConfigError` if it asks for a GPU where there is none."""
-    return chosen_device(computing.device, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    return choose_device(computing.device, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
 
 
 def precision_of(computing: Computing, device: torch.device) -> Literal["bf16", "fp32"]:

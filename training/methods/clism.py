@@ -71,14 +71,14 @@ class ClismMethod:
                 representations.append(self.represent(model, batch)[1])
         return shared_out(*cached_gradients(representations, self._cacr))
 
-    def losses(self, model: EncoderWithHeads, batch: ClismBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: ClismBatch, shared: Any) -> dict[str, Loss]:
         hidden_TD, representations = self.represent(model, batch)
         losses = {}
         if "clism" in self.weights:
             start_QT, end_QT = model.heads["span"](hidden_TD, batch.que_Q)
             losses["clism"] = clism_loss(start_QT, end_QT, batch, self.objective.target_only)
-        if "cacr" in self.weights and known:
-            losses["cacr"] = replayed_loss(representations, *known)
+        if "cacr" in self.weights and shared:
+            losses["cacr"] = replayed_loss(representations, *shared)
         elif "cacr" in self.weights:
             losses["cacr"] = self._cacr(*representations)
         if "mlm" in self.weights:

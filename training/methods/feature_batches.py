@@ -31,8 +31,8 @@ class _Rows:
 
 
 @dataclass(frozen=True)
-class _Maker:
-    """A batch maker for features that are made already."""
+class _Collator:
+    """A collator for features that are made already."""
 
     formulation: Formulation
 
@@ -49,7 +49,7 @@ def batches_of(config: FinetuneConfig, formulation: Formulation, features: Seque
     return Batches(
         _Rows(features),
         plan,
-        _Maker(formulation),
+        _Collator(formulation),
         rank=rank(),
         world_size=world_size(),
         most_tokens=config.micro_batch_tokens or None,

@@ -50,7 +50,7 @@ class PlainPairs(OnePass):
     def counts(self, batch: PairBatch) -> dict[str, int | Tensor]:
         return {"pairs": (batch.labels_N != UNLABELLED).sum()}
 
-    def losses(self, model: EncoderWithHeads, batch: PairBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: PairBatch, shared: Any) -> dict[str, Loss]:
         return {"pairs": label_loss(self._logits(model, batch), batch.labels_N)}
 
     def outputs(self, model: EncoderWithHeads, batch: PairBatch) -> list[np.ndarray]:

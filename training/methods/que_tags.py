@@ -70,7 +70,7 @@ class QueTags(OnePass):
     def counts(self, batch: MrcBatch) -> dict[str, int | Tensor]:
         return {"span": 2 * batch.context_N2.diff().sum()}
 
-    def losses(self, model: EncoderWithHeads, batch: MrcBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: MrcBatch, shared: Any) -> dict[str, Loss]:
         """Binary cross-entropy over the tokens of contexts, once for starts and once for ends."""
         scores = self._scores(model, batch)
         places = batch.answer_start_A, batch.answer_end_A

@@ -69,7 +69,7 @@ class PlainQuestions(OnePass):
         start_T, end_T = model.heads["qa"](hidden_TD)
         return own_rows(start_T, batch.inputs), own_rows(end_T, batch.inputs)
 
-    def losses(self, model: EncoderWithHeads, batch: MrcBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: MrcBatch, shared: Any) -> dict[str, Loss]:
         start_NL, end_NL = self.scores(model, model.encoder(batch.inputs), batch)
         return {"qa": span_loss(start_NL, end_NL, batch.gold_start_N, batch.gold_end_N, batch.inputs)}
 

@@ -51,7 +51,7 @@ class PlainTags(OnePass):
     def counts(self, batch: TagBatch) -> dict[str, int | Tensor]:
         return {"tags": (batch.labels_W != UNLABELLED).sum()}
 
-    def losses(self, model: EncoderWithHeads, batch: TagBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: TagBatch, shared: Any) -> dict[str, Loss]:
         return {"tags": label_loss(self._logits(model, batch), batch.labels_W)}
 
     def outputs(self, model: EncoderWithHeads, batch: TagBatch) -> list[np.ndarray]:

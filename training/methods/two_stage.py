@@ -92,14 +92,14 @@ class TwoStageQuestions(PlainQuestions):
         shares = shared_out(*cached_gradients(representations, objective))
         return [(share, each.hard_N2) for share, each in zip(shares, windows, strict=True)]
 
-    def losses(self, model: EncoderWithHeads, batch: MrcBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: MrcBatch, shared: Any) -> dict[str, Loss]:
         hidden_TD = model.encoder(batch.inputs)
         start_NL, end_NL = self.scores(model, hidden_TD, batch)
         losses = {}
         if "hard" in self.weights:
             losses["hard"] = self._hard(model, start_NL, end_NL, batch)
-        if "contrast" in self.weights and known:
-            share, hard_N2 = known
+        if "contrast" in self.weights and shared:
+            share, hard_N2 = shared
             losses["contrast"] = replayed_loss(represented(hidden_TD, batch, hard_N2), *share)
         elif "contrast" in self.weights:
             windows = self._windows(hidden_TD, start_NL, end_NL, batch)

@@ -68,7 +68,7 @@ class _Unified(OnePass):
     def counts(self, batch: MrcBatch) -> dict[str, int | Tensor]:
         return {"wae": valid_pairs(batch)}
 
-    def losses(self, model: EncoderWithHeads, batch: MrcBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: MrcBatch, shared: Any) -> dict[str, Loss]:
         return {"wae": wae_loss(*self.factors(model, batch), batch)}
 
     def factors(self, model: EncoderWithHeads, batch: MrcBatch) -> tuple[Tensor, Tensor]:
@@ -145,9 +145,9 @@ class UnifiedPairs(_Unified):
             windows.append(window._replace(record=record, answerable=window.label == records[record].label))
         return windows
 
-    def losses(self, model: EncoderWithHeads, batch: MrcBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: MrcBatch, shared: Any) -> dict[str, Loss]:
         """Without the figure `exact`, which is of answers within the text: there are none."""
-        loss = super().losses(model, batch, known)["wae"]
+        loss = super().losses(model, batch, shared)["wae"]
         return {"wae": loss._replace(figures={"answerable": loss.figures["answerable"]})}
 
     def outputs(self, model: EncoderWithHeads, batch: MrcBatch) -> list[float]:

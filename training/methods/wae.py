@@ -36,6 +36,6 @@ class WaeMethod(OnePass):
     def counts(self, batch: WaeBatch) -> dict[str, int | Tensor]:
         return {"wae": valid_pairs(batch)}
 
-    def losses(self, model: EncoderWithHeads, batch: WaeBatch, known: Any) -> dict[str, Loss]:
+    def losses(self, model: EncoderWithHeads, batch: WaeBatch, shared: Any) -> dict[str, Loss]:
         start_TD, end_TD = model.heads["wae"](model.encoder(batch.inputs))
         return {"wae": wae_loss(start_TD, end_TD, batch)}

@@ -306,7 +306,7 @@ def _remove_if_empty(folder: Path) -> None:
 # --- one process writes a run -----------------------------------------------------------------------------------------
 
 
-class Place(NamedTuple):
+class RunTarget(NamedTuple):
     """Where a run is written."""
 
     folder: Path
@@ -315,7 +315,7 @@ class Place(NamedTuple):
 
 
 @contextmanager
-def place_for_run(output: Path, overwrite: bool, command: str) -> Iterator[Place]:
+def reserve_run_folder(output: Path, overwrite: bool, command: str) -> Iterator[RunTarget]:
     """Inside, this process alone writes the run. With `overwrite`, a complete one stays as it is beside the new one.
 
     Raises `ConfigError` if another process writes there, or if the folder holds what is not ours.
@@ -327,16 +327,16 @@ def place_for_run(output: Path, overwrite: bool, command: str) -> Iterator[Place
         tidy(output, run_files)
         tidy_run(output)
         if was_replaced and overwrite and is_done(output, command):
-            yield Place(output, False, is_done=True)
+            yield RunTarget(output, False, is_done=True)
         elif overwrite and is_complete(output):
             new = begin_replacement(output, run_files)
             with locked(new, becomes=output.resolve()):
                 tidy_run(new)
                 with _nothing_left_of_a_failed_launch(new):
-                    yield Place(new, True)
+                    yield RunTarget(new, True)
         else:
             with _nothing_left_of_a_failed_launch(output):
-                yield Place(output, False)
+                yield RunTarget(output, False)
 
 
 @contextmanager

@@ -4,7 +4,7 @@ import io
 import json
 from pathlib import Path
 
-from training.engine.metrics_log import Logbook
+from training.engine.metrics_log import MetricsLog
 
 
 class Terminal(io.StringIO):
@@ -30,9 +30,9 @@ def row(loss: float) -> dict[str, float]:
 
 def write(folder: Path, steps: range, total: int = 10, start: int = 0, stream: io.StringIO | None = None) -> str:
     stream = stream or io.StringIO()
-    with Logbook(folder, total, start, stream) as logbook:
+    with MetricsLog(folder, total, start, stream) as log:
         for step in steps:
-            logbook.write(step, row(10 / step))
+            log.write(step, row(10 / step))
     return stream.getvalue()
 
 
@@ -73,7 +73,7 @@ def test_a_log_file_gets_some_twenty_lines_and_a_terminal_one_that_moves(tmp_pat
 
 def test_what_is_said_does_not_disturb_the_bar(tmp_path: Path) -> None:
     stream = Terminal()
-    with Logbook(tmp_path, 2, 0, stream) as logbook:
-        logbook.write(1, row(1.0))
-        logbook.say("hello")
+    with MetricsLog(tmp_path, 2, 0, stream) as log:
+        log.write(1, row(1.0))
+        log.print_line("hello")
     assert "\r\x1b[Khello\n" in stream.getvalue()
