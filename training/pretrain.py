@@ -29,13 +29,16 @@ from training.engine.run_setup import (
     RunOutcome,
     begin_or_resume,
     choose_device,
+    compile_layers,
     delete_previous_run,
     encoder_size,
     fingerprint,
     finish_run,
     log_line,
+    open_run_log,
     reserve_output,
     resolve_precision,
+    run_line,
 )
 from training.methods.base import EncoderWithHeads
 from training.methods.clism import ClismMethod
@@ -88,16 +91,10 @@ def _pretrain(config: PretrainConfig, found: torch.device, command: str, is_new:
         return RunOutcome(recipe.steps, None, rank() == 0)
 
     def open_log(done: int) -> MetricsLog | SilentLog:
-        if rank():
-            return SilentLog()
-        log = MetricsLog(output, recipe.steps, done)
-        for each in (opening_line(config, rows, encoder, device, done), *changed):
-            log.print_line(each)
-        return log
+        return open_run_log(output, recipe.steps, done, (opening_line(config, rows, encoder, device, done), *changed))
 
     if config.compile:
-        for layer in encoder.layers:
-            layer.compile()
+        compile_layers(encoder)
     steps, stopped_by = train(model, method, batches.starting, config, encoder_size(encoder), device, open_log)
     if steps == recipe.steps and rank() == 0:
         heads = {name: head for name, head in model.heads.items() if isinstance(head, SpanHead | WaeExtractor)}
@@ -190,14 +187,9 @@ def provenance(config: PretrainConfig, steps: int) -> Provenance:
 
 
 def opening_line(config: PretrainConfig, rows: ShardRows, encoder: Encoder, device: torch.device, done: int) -> str:
-    recipe, where = config.recipe, torch.cuda.get_device_name(device) if device.type == "cuda" else "the CPU"
-    parameters = sum(each.numel() for each in encoder.parameters())
-    parts = (
-        f"{'Going on' if done else 'Training'} with {recipe.name} on {where}",
-        f" in {world_size()} processes" if world_size() > 1 else "",
-        f": an encoder of {len(encoder.layers)} layers and {parameters / 1e6:,.1f} million weights ({recipe.model}), ",
-        f"{len(rows):,} examples in {len(rows.langs)} {'language pairs' if is_clism(recipe) else 'languages'}, ",
-        f"{recipe.batch_size} a step, {recipe.steps * recipe.batch_size / len(rows):,.2g} epochs",
-        f"; {done:,} steps are done." if done else ".",
+    recipe = config.recipe
+    work = (
+        f"{len(rows):,} examples in {len(rows.langs)} {'language pairs' if is_clism(recipe) else 'languages'}, "
+        f"{recipe.batch_size} a step, {recipe.steps * recipe.batch_size / len(rows):,.2g} epochs"
     )
-    return "".join(parts)
+    return run_line("Training", recipe, encoder, device, work, done)

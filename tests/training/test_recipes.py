@@ -13,7 +13,8 @@ from training.data.features import Limits
 from training.few_shot import FewShotConfig
 from training.pretrain import limits_of
 from training.recipes import pretraining
-from training.recipes.finetuning import FINETUNE_ABOUT, FINETUNE_RECIPES, METHOD_NAMES, METHODS, TwoStage
+from training.recipes.finetuning import FINETUNE_ABOUT, FINETUNE_RECIPES
+from training.recipes.methods import MethodSettings, TwoStage
 from training.recipes.pretraining import ABOUT, RECIPES, ClismObjective, WaeObjective
 
 
@@ -58,7 +59,7 @@ NAMED = [(command, name) for command, known in OF_COMMAND.items() for name in kn
 
 def plain(value: Any) -> Any:
     """As the table has it: a method by its name."""
-    return {"name": METHOD_NAMES[type(value)]} if isinstance(value, tuple(METHODS.values())) else value
+    return {"name": value.name} if isinstance(value, MethodSettings) else value
 
 
 @pytest.mark.parametrize("command, name", NAMED)

@@ -12,13 +12,13 @@ from schemas.errors import ConfigError
 from training.recipes.finetuning import InferenceSettings
 
 
-def room_for(reading: InferenceSettings, taken: int, query: int = 0) -> int:
+def room_for(settings: InferenceSettings, taken: int, query: int = 0) -> int:
     """Tokens left for text of a sequence, of which special tokens take `taken` and the longest query `query`."""
-    room = reading.max_tokens - taken - query
+    room = settings.max_tokens - taken - query
     if room < 1:
         and_query = f" and {query} of a query. Lower --max-query-tokens or raise" if query else ". Raise"
         raise ConfigError(
-            f"max_tokens {reading.max_tokens}: expected room for text beside {taken} special tokens{and_query} "
+            f"max_tokens {settings.max_tokens}: expected room for text beside {taken} special tokens{and_query} "
             "--max-tokens"
         )
     return room

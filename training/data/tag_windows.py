@@ -24,14 +24,16 @@ def tag_names(labels: Sequence[str]) -> tuple[str, ...]:
     return ("O", *[f"{prefix}-{label}" for label in labels for prefix in "BI"])
 
 
-def tag_windows(records: Sequence[TaggingExample], encoder: TextEncoder, reading: InferenceSettings) -> list[TagWindow]:
+def tag_windows(
+    records: Sequence[TaggingExample], encoder: TextEncoder, settings: InferenceSettings
+) -> list[TagWindow]:
     """`<s> words </s>`. Windows overlap by at most `stride` tokens and hold whole words.
 
     A word is in `words` of that window alone which gives it most context, counted on its poorer side; of two such, the
-    earlier. Raises `InputError` if a record has a tag that `reading.labels` do not know.
+    earlier. Raises `InputError` if a record has a tag that `settings.labels` do not hold.
     """
-    numbers = {name: number for number, name in enumerate(tag_names(reading.labels))}
-    room = room_for(reading, len(encoder.single(())))
+    numbers = {name: number for number, name in enumerate(tag_names(settings.labels))}
+    room = room_for(settings, len(encoder.single(())))
     before = encoder.single([-1]).index(-1)
     found: list[TagWindow] = []
     for index, record in enumerate(records):
@@ -41,7 +43,7 @@ def tag_windows(records: Sequence[TaggingExample], encoder: TextEncoder, reading
         if not kept:
             continue
         edges = [0, *[places[word][1] for word in kept]]  # word kept[i] and a lone "▁" before it are edges[i : i + 2]
-        pieces = word_pieces(edges, room, reading.stride)
+        pieces = word_pieces(edges, room, settings.stride)
         for piece, mine in zip(pieces, _shared_out(edges, pieces), strict=True):
             if not mine:
                 continue

@@ -1,7 +1,7 @@
 """Questions and their contexts as windows: what a model reads of them, with exact places back into the contexts.
 
-The tokenizer's special tokens count in `InferenceSettings.max_tokens`. A context that is too long is read in several windows that
-overlap: those that Hugging Face's tokenizer makes with `truncation="only_second"` and `stride`. Every window is full,
+The tokenizer's special tokens count in `InferenceSettings.max_tokens`. A context that is too long is read in several
+windows that overlap: those that Hugging Face's tokenizer makes with `truncation="only_second"` and `stride`. Every window is full,
 but for the last, which ends with the context, and for windows of whole words. A record of whose context the tokenizer
 leaves nothing gives no window, so its prediction is empty; whoever wants to count such records finds that no window
 names their place.
@@ -53,7 +53,7 @@ class _Context(NamedTuple):
 def question_windows(
     records: Sequence[MrcExample],
     encoder: TextEncoder,
-    reading: InferenceSettings,
+    settings: InferenceSettings,
     *,
     with_que: bool = False,
 ) -> list[MrcWindow]:
@@ -62,11 +62,14 @@ def question_windows(
     `query` spans the query without [QUE]. Raises `ConfigError` if the longest query leaves no room for a context.
     """
     contexts = _each_once([each.context for each in records], encoder.encode)
-    return _mrc_windows(records, contexts, encoder, reading, with_que, cut=_pieces)
+    return _mrc_windows(records, contexts, encoder, settings, with_que, cut=_pieces)
 
 
 def word_windows(
-    records: Sequence[MrcExample], words: Sequence[Sequence[CharSpan]], encoder: TextEncoder, reading: InferenceSettings
+    records: Sequence[MrcExample],
+    words: Sequence[Sequence[CharSpan]],
+    encoder: TextEncoder,
+    settings: InferenceSettings,
 ) -> list[MrcWindow]:
     """The same with contexts whose words, given for each record, are tokenised one by one.
 
@@ -87,7 +90,7 @@ def word_windows(
         return Encoded(tuple(ids), tuple(starts), tuple(ends))
 
     contexts = _each_once([(each.context, tuple(spans)) for each, spans in zip(records, words, strict=True)], encode)
-    return _mrc_windows(records, contexts, encoder, reading, with_que=False, cut=_pieces_of_words)
+    return _mrc_windows(records, contexts, encoder, settings, with_que=False, cut=_pieces_of_words)
 
 
 def with_candidates(
@@ -132,26 +135,26 @@ def _mrc_windows(
     records: Sequence[MrcExample],
     contexts: Iterable[_Context],
     encoder: TextEncoder,
-    reading: InferenceSettings,
+    settings: InferenceSettings,
     with_que: bool,
     cut: Callable[[_Context, int, int], list[tuple[int, int]]],
 ) -> list[MrcWindow]:
     que = [encoder.que_id] if with_que else []
-    room_for(reading, len(encoder.pair((), ())[0]) + len(que), reading.max_query_tokens)
+    room_for(settings, len(encoder.pair((), ())[0]) + len(que), settings.max_query_tokens)
     found: list[MrcWindow] = []
     for index, (record, context) in enumerate(zip(records, contexts, strict=True)):
         query = encoder.ids(record.query)
-        notes = ["truncated_query"] if len(query) > reading.max_query_tokens else []
-        around, in_query, (offset, _) = encoder.pair([*query[: reading.max_query_tokens], *que], ())
+        notes = ["truncated_query"] if len(query) > settings.max_query_tokens else []
+        around, in_query, (offset, _) = encoder.pair([*query[: settings.max_query_tokens], *que], ())
         before, after = np.array(around[:offset], np.int32), np.array(around[offset:], np.int32)
 
         if record.answerable and not record.answers:
             notes.append("answer_elsewhere")
-        length, room = len(context.ids), reading.max_tokens - len(around)
+        length, room = len(context.ids), settings.max_tokens - len(around)
         encoded = _offsets(context.starts, context.ends)
         placed = [place_answer(encoded, start, end, 0, length, notes) for start, end in record.answers]
         answers = list(dict.fromkeys(answer for answer in placed if answer is not None))
-        pieces = cut(context, room, reading.stride)
+        pieces = cut(context, room, settings.stride)
         for answer in answers:
             if not any(_within(answer, piece) for piece in pieces):
                 if answer[1] - answer[0] < room:

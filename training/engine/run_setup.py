@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -16,6 +16,7 @@ from schemas.errors import ConfigError
 from schemas.runtime.output_folder import delete_output, finish_replacement
 from training.engine import run_folder
 from training.engine.flops import EncoderSize
+from training.engine.metrics_log import MetricsLog, SilentLog
 from training.models.encoder import Encoder
 from training.recipes.finetuning import FinetuneRecipe
 from training.recipes.pretraining import Recipe
@@ -101,3 +102,33 @@ def log_line(line: str) -> None:
     """What takes a while before there is a log of the run."""
     if rank() == 0:
         print(line, file=sys.stderr, flush=True)
+
+
+def open_run_log(output: Path, steps: int, done: int, lines: Iterable[str]) -> MetricsLog | SilentLog:
+    """Opens the log of a run of `steps` steps, of which `done` are done, and prints these lines. Only the first rank
+    logs."""
+    if rank():
+        return SilentLog()
+    log = MetricsLog(output, steps, done)
+    for line in lines:
+        log.print_line(line)
+    return log
+
+
+def run_line(
+    verb: str, recipe: Recipe | FinetuneRecipe, encoder: Encoder, device: torch.device, work: str, done: int
+) -> str:
+    """Returns the first line of a run's log. `work`: the numbers of examples and steps."""
+    where = torch.cuda.get_device_name(device) if device.type == "cuda" else "the CPU"
+    parameters = sum(weight.numel() for weight in encoder.parameters())
+    processes = f" in {world_size()} processes" if world_size() > 1 else ""
+    return (
+        f"{'Going on' if done else verb} with {recipe.name} on {where}{processes}: an encoder of "
+        f"{len(encoder.layers)} layers and {parameters / 1e6:,.1f} million weights ({recipe.model}), {work}"
+        + (f"; {done:,} steps are done." if done else ".")
+    )
+
+
+def compile_layers(encoder: Encoder) -> None:
+    for layer in encoder.layers:
+        layer.compile()

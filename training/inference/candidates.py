@@ -33,7 +33,8 @@ from training.engine.run_setup import choose_device, fingerprint, log_line, reso
 from training.inference.predictor import Predictor, load_predictor, predict
 from training.methods.questions import PlainQuestions
 from training.metrics.squad import normalize
-from training.recipes.finetuning import FinetuneConfig, TwoStage
+from training.recipes.finetuning import FinetuneConfig
+from training.recipes.methods import TwoStage
 from training.runtime.distributed import barrier, process_group, rank
 from training.tasks.predictions import Span
 
@@ -48,7 +49,7 @@ def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -
     records.
     """
     assert isinstance(config.recipe.method, TwoStage)
-    folder, size = Path(config.output) / "candidates", config.recipe.method.candidates
+    folder, size = candidates_folder(config), config.recipe.method.candidates
     if rank() == 0:
         baseline = load_predictor(config.baseline, torch.device("cpu"))
         made_of = about(_name_of(config), baseline, records, size)
@@ -69,6 +70,10 @@ def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -
             log_line(f"True answers among the baseline's best: {shares}")
     barrier()
     return read_candidates(folder, records)
+
+
+def candidates_folder(config: FinetuneConfig) -> Path:
+    return Path(config.output) / "candidates"
 
 
 def _name_of(config: FinetuneConfig) -> str:

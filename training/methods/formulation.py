@@ -1,4 +1,4 @@
-"""How a task becomes what a model reads, and what it says becomes predictions: what fine-tuning asks of a method.
+"""The interface of a method for one kind of task.
 
 records → features → batches → losses (training) or outputs (prediction) → predictions
 """
@@ -6,32 +6,57 @@ records → features → batches → losses (training) or outputs (prediction) �
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 from torch import nn
 
+from training.data.tokens import TextEncoder
 from training.engine.loop import Method
 from training.methods.base import EncoderWithHeads
 from training.models.folder import Pretrained
+from training.recipes.finetuning import FinetuneConfig, InferenceSettings
 from training.tasks.predictions import Prediction
 
 
 class Formulation(Method, Protocol):
-    """One method for one kind of task. Frozen; holds a `TextEncoder` and what the method is set to."""
+    """One method for one kind of task: a frozen dataclass of the inference settings and a `TextEncoder`."""
+
+    def __init__(self, settings: InferenceSettings, encoder: TextEncoder) -> None: ...
+
+    def with_run_data(self, config: FinetuneConfig, records: Sequence[Any]) -> Self:
+        """Returns this formulation with what training needs besides the records, such as what the first stage's model,
+        `config.baseline`, says of them. All ranks call it, before `features`."""
+
+    def run_data_fingerprint(self, config: FinetuneConfig) -> str | None:
+        """Returns the fingerprint of that data for run.json, or None if there are none."""
 
     def heads(self, start: Pretrained, seed: int) -> Mapping[str, nn.Module]:
-        """What reads the encoder, with the weights that the starting model has for it, if it has some."""
+        """Returns all modules to train besides the encoder, with the starting model's weights where it has them. Those
+        that prediction reads are named in `MethodSettings`; the others are dropped when the model is saved."""
 
     def features(self, records: Sequence[Any]) -> list[Any]:
-        """Every record's features, in the records' order, several or none for a record. Each has `id`, `record` (its
-        place in `records`), `ids` and `notes`, the reasons for what was cut or lost of it; it is the same in training
-        and in prediction, for which records need no labels."""
+        """Returns the features of all records, in the records' order: several, one or none for a record.
+
+        Each has `id`, `record` (the index in `records`), `ids` and `notes` (reasons for what was cut or lost). They are
+        the same in training and in prediction, for which records need no labels.
+        """
 
     def batch(self, features: Sequence[Any]) -> Any:
-        """One micro-batch of features, maybe of none."""
+        """Packs features into one micro-batch. The list may be empty."""
 
     def outputs(self, model: EncoderWithHeads, batch: Any) -> list[Any]:
-        """What the model says of each feature of the batch: small values in the host's memory."""
+        """Returns the model's output for each feature of the batch: small values in the host's memory."""
 
     def predictions(self, records: Sequence[Any], features: Sequence[Any], outputs: Sequence[Any]) -> list[Prediction]:
-        """One for each record, in their order, also for one without features. `outputs` belong to `features`."""
+        """Returns one prediction for each record, in their order, also for records without features. `outputs[i]` is
+        the output for `features[i]`."""
+
+
+class LearnsFromRecords:
+    """Defaults of a formulation that needs nothing besides the records."""
+
+    def with_run_data(self, config: FinetuneConfig, records: Sequence[Any]) -> Self:
+        return self
+
+    def run_data_fingerprint(self, config: FinetuneConfig) -> str | None:
+        return None

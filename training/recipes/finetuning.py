@@ -11,61 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-
-@dataclass(frozen=True)
-class Plain:
-    """The standard head of each kind of task: start and end scores, a tag a word, a label a pair. The model's folder is
-    one that Hugging Face's AutoModelForQuestionAnswering, …TokenClassification or …SequenceClassification loads."""
-
-
-@dataclass(frozen=True)
-class Que:
-    """Questions end in [QUE], which selects start and end with the pre-trained head (CLISM, 3.4). Entities, to compare
-    with a tag a word: a query for each label, as mPMR's, that ends in [QUE]."""
-
-    deep_head: bool = False
-    """As in ClismObjective; a head of the other kind in the starting model is left aside."""
-
-
-@dataclass(frozen=True)
-class Unified:
-    """Every task as machine reading comprehension with mPMR's extractor (mPMR, 3 and table 6)."""
-
-    threshold: float = 0.5
-    """Probability above which a span of the context is an entity or target. Papers silent: the released code's."""
-    extractor_inner: int = 1024
-    """Inner size of the extractor. The paper is silent: the released code's, and that of our pre-training. An extractor
-    of another size in the starting model is left aside."""
-    extractor_dropout: float = 0.1
-    """Inside the extractor: XLM-R's (mPMR, A.1)."""
-
-
-@dataclass(frozen=True)
-class TwoStage:
-    """The plain head for questions, trained with what a baseline got wrong: hard learning and answer-aware contrastive
-    learning (two-stage, Hard-Learning Algorithm and Answer-Aware Contrastive Learning; decisions 24 and 25)."""
-
-    hard: Literal["weighted", "mml", "hard_em", "none"] = "weighted"
-    """weighted: −Σ w_l log P(z_l), w learnt (equation 5); mml: −log Σ P(z_l) (equation 4); hard_em: −log max P(z_l)
-    (Min et al. 2019); none: the plain loss of equation 3."""
-    gold_first: bool = True
-    """The true answer is the first of Z, whatever the baseline's rank for it, so that w can tell it from the wrong
-    ones: our choice. False, as in the paper's footnote 1: it keeps its rank, and replaces the last of Z where it has
-    none."""
-    candidates: int = 20
-    """Size of Z, the baseline's best answers, the true one among them (Implementation Details)."""
-    contrast_candidates: int = 50
-    """Size of A, the model's own best answers in each step (Implementation Details)."""
-    temperature: float = 0.1
-    """Divides the cosines of equation 8. The paper has 10 (Implementation Details), which leaves next to nothing to
-    learn; 0.1 is our choice."""
-    alpha: float = 0.5
-    """Weight of the contrastive loss; the other's is 1 − α (equation 9; Implementation Details). 0 leaves it out."""
-
-
-MethodSettings = Plain | Que | Unified | TwoStage
-METHODS: dict[str, type[MethodSettings]] = {"plain": Plain, "que": Que, "unified": Unified, "two_stage": TwoStage}
-METHOD_NAMES = {kind: name for name, kind in METHODS.items()}
+from training.recipes.methods import MethodSettings, Plain, Que, TwoStage, Unified
 
 
 @dataclass(frozen=True)
@@ -180,15 +126,14 @@ def _mpmr(task: str, query: int, length: int, batch: int, rate: float, epochs: i
     )
 
 
-MPMR = (
-    replace(_mpmr("squad", 64, 384, 8, 3e-5, 3), name="mpmr_squad"),  # XQuAD and MLQA, which have no training files
-    _mpmr("tydiqa", 64, 384, 8, 2e-5, 10),
-    _mpmr("wikiann", 32, 192, 16, 1e-5, 10),
-    _mpmr("conll", 32, 192, 16, 1e-5, 10),
-    _mpmr("absa", 32, 192, 32, 2e-5, 20),
-    _mpmr("paws_x", 64, 192, 16, 5e-5, 10),
-    _mpmr("xnli", 64, 192, 32, 3e-5, 3),
-)
+# XQuAD and MLQA have no training files of their own: their models are trained on SQuAD.
+MPMR_SQUAD = _mpmr("squad", 64, 384, 8, 3e-5, 3)
+MPMR_TYDIQA = _mpmr("tydiqa", 64, 384, 8, 2e-5, 10)
+MPMR_WIKIANN = _mpmr("wikiann", 32, 192, 16, 1e-5, 10)
+MPMR_CONLL = _mpmr("conll", 32, 192, 16, 1e-5, 10)
+MPMR_ABSA = _mpmr("absa", 32, 192, 32, 2e-5, 20)
+MPMR_PAWS_X = _mpmr("paws_x", 64, 192, 16, 5e-5, 10)
+MPMR_XNLI = _mpmr("xnli", 64, 192, 32, 3e-5, 3)
 
 TWO_STAGE = FinetuneRecipe(name="two_stage", method=TwoStage(), epochs=8.0)
 TWO_STAGE_PAPER = replace(TWO_STAGE, name="two_stage_paper", method=TwoStage(temperature=10.0, gold_first=False))
@@ -198,44 +143,37 @@ TWO_STAGE_AACL = replace(TWO_STAGE, name="two_stage_aacl", method=TwoStage(hard=
 TWO_STAGE_MML = replace(TWO_STAGE, name="two_stage_mml", method=TwoStage(hard="mml"))
 TWO_STAGE_HARD_EM = replace(TWO_STAGE, name="two_stage_hard_em", method=TwoStage(hard="hard_em"))
 
-FINETUNE_RECIPES = {
-    recipe.name: recipe
-    for recipe in (
-        *(PLAIN_QA, PLAIN_TAGGING, PLAIN_PAIRS),
-        *(CLISM_QA, CLISM_NER, CLISM_NER_QUE, CLISM_FEW_SHOT),
-        *MPMR,
-        *(TWO_STAGE, TWO_STAGE_PAPER, TWO_STAGE_HL, TWO_STAGE_AACL, TWO_STAGE_MML, TWO_STAGE_HARD_EM),
-    )
-}
-
-FINETUNE_ABOUT = {
-    "plain_qa": "questions with the standard head; the baseline of all",
-    "plain_tagging": "entities with a tag a word; XTREME's settings",
-    "plain_pairs": "sentence pairs with a classifier; XTREME's settings",
-    "clism_qa": "questions that end in [QUE], with CLISM's pre-trained head",
-    "clism_ner": "CLISM's settings for entities, which are a tag a word",
-    "clism_ner_que": "the same by [QUE], for comparison: a query a label, read by CLISM's pre-trained head",
-    "clism_few_shot": "clism_qa in 200 steps, for few examples",
-    "mpmr_squad": "mPMR on questions of SQuAD, for XQuAD and MLQA",
-    "mpmr_tydiqa": "mPMR on questions of TyDiQA-GoldP",
-    "mpmr_wikiann": "mPMR on entities: a query a label",
-    "mpmr_conll": "the same on CoNLL",
-    "mpmr_absa": "mPMR on targets of sentiments: a query a sentiment",
-    "mpmr_paws_x": "mPMR on paraphrases: a query a label, answered by [CLS]",
-    "mpmr_xnli": "the same on entailment",
-    "two_stage": "hard learning and answer-aware contrastive learning over a baseline's best answers",
-    "two_stage_paper": "the same to the letter of the paper: the true answer at its rank, a temperature of 10",
-    "two_stage_hl": "hard learning alone",
-    "two_stage_aacl": "contrastive learning alone",
-    "two_stage_mml": "the paper's ablation with marginal likelihood",
-    "two_stage_hard_em": "hard EM in place of hard learning",
-}
+_RECIPES_AND_SENTENCES = (
+    (PLAIN_QA, "questions with the standard head; the baseline of all"),
+    (PLAIN_TAGGING, "entities with a tag a word; XTREME's settings"),
+    (PLAIN_PAIRS, "sentence pairs with a classifier; XTREME's settings"),
+    (CLISM_QA, "questions that end in [QUE], with CLISM's pre-trained head"),
+    (CLISM_NER, "CLISM's settings for entities, which are a tag a word"),
+    (CLISM_NER_QUE, "the same by [QUE], for comparison: a query a label, read by CLISM's pre-trained head"),
+    (CLISM_FEW_SHOT, "clism_qa in 200 steps, for few examples"),
+    (MPMR_SQUAD, "mPMR on questions of SQuAD, for XQuAD and MLQA"),
+    (MPMR_TYDIQA, "mPMR on questions of TyDiQA-GoldP"),
+    (MPMR_WIKIANN, "mPMR on entities: a query a label"),
+    (MPMR_CONLL, "the same on CoNLL"),
+    (MPMR_ABSA, "mPMR on targets of sentiments: a query a sentiment"),
+    (MPMR_PAWS_X, "mPMR on paraphrases: a query a label, answered by [CLS]"),
+    (MPMR_XNLI, "the same on entailment"),
+    (TWO_STAGE, "hard learning and answer-aware contrastive learning over a baseline's best answers"),
+    (TWO_STAGE_PAPER, "the same to the letter of the paper: the true answer at its rank, a temperature of 10"),
+    (TWO_STAGE_HL, "hard learning alone"),
+    (TWO_STAGE_AACL, "contrastive learning alone"),
+    (TWO_STAGE_MML, "the paper's ablation with marginal likelihood"),
+    (TWO_STAGE_HARD_EM, "hard EM in place of hard learning"),
+)
+FINETUNE_RECIPES = {recipe.name: recipe for recipe, _ in _RECIPES_AND_SENTENCES}
+FINETUNE_ABOUT = {recipe.name: sentence for recipe, sentence in _RECIPES_AND_SENTENCES}
+"""Name of a recipe → its sentence in `--help`."""
 
 
-def plain_values(of: FinetuneRecipe | InferenceSettings) -> dict[str, Any]:
-    """As JSON has it, the method by name."""
-    values = asdict(of)
-    return values | {"method": {"name": METHOD_NAMES[type(of.method)], **values["method"]}}
+def plain_values(settings: FinetuneRecipe | InferenceSettings) -> dict[str, Any]:
+    """Returns the values as JSON has them, with the method's name among its settings."""
+    values = asdict(settings)
+    return values | {"method": {"name": settings.method.name, **values["method"]}}
 
 
 @dataclass(frozen=True)
