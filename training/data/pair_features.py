@@ -20,8 +20,8 @@ from training.recipes.finetuning import InferenceSettings
 def pair_features(
     records: Sequence[PairExample], encoder: TextEncoder, settings: InferenceSettings
 ) -> list[PairFeatures]:
-    """`<s> first </s></s> second </s>`, one for each record; the longer sentence is cut, as Hugging Face's tokenizer
-    does with `truncation=True`. Raises `InputError` if a record has a label that `settings.labels` do not hold.
+    """Returns `<s> first </s></s> second </s>` for each record. The longer sentence is cut as in Hugging Face's
+    tokenizer with `truncation=True`. Raises `InputError` if a record has a label that `settings.labels` do not hold.
     """
     numbers = {name: number for number, name in enumerate(settings.labels)}
     room = room_for(settings, len(encoder.pair((), ())[0]))

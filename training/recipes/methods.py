@@ -1,4 +1,4 @@
-"""The settings of each fine-tuning method, and what the rest of the trainer must know of a method. Free of torch.
+"""The settings of each fine-tuning method, and what it declares to the rest of the trainer. This module needs no torch.
 
 A new method is a subclass of `MethodSettings` here with an entry in `METHODS`, its formulations in `training/methods/`,
 and its recipes in `training/recipes/finetuning.py`.
@@ -43,8 +43,8 @@ class MethodSettings:
 
 @dataclass(frozen=True)
 class Plain(MethodSettings):
-    """The standard head of each kind of task: start and end scores, a tag a word, a label a pair. The model's folder is
-    one that Hugging Face's AutoModelForQuestionAnswering, …TokenClassification or …SequenceClassification loads."""
+    """The standard head of each kind of task: start and end scores, one tag per word, or one label per pair. Hugging
+    Face's AutoModelForQuestionAnswering, …TokenClassification or …SequenceClassification loads the model's folder."""
 
     name = "plain"
     formulations: ClassVar[_Paths] = {
@@ -57,8 +57,8 @@ class Plain(MethodSettings):
 
 @dataclass(frozen=True)
 class Que(MethodSettings):
-    """Questions end in [QUE], which selects start and end with the pre-trained head (CLISM, 3.4). Entities, to compare
-    with a tag a word: a query for each label, as mPMR's, that ends in [QUE]."""
+    """Questions end in [QUE], which selects start and end with the pre-trained head (CLISM, 3.4). For entities, which
+    the paper tags, each label has a query as in mPMR that ends in [QUE]."""
 
     name = "que"
     formulations: ClassVar[_Paths] = {
@@ -75,7 +75,7 @@ class Que(MethodSettings):
 
 @dataclass(frozen=True)
 class Unified(MethodSettings):
-    """Every task as machine reading comprehension with mPMR's extractor (mPMR, 3 and table 6)."""
+    """Every task is machine reading comprehension with mPMR's extractor (mPMR, 3 and table 6)."""
 
     name = "unified"
     formulations: ClassVar[_Paths] = {
