@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -56,7 +57,7 @@ from training.models.folder import Pretrained, Provenance, load_model
 from training.models.tiny import MOST_TEXTS, random_model, train_tokenizer
 from training.models.tokenizer import add_que_token
 from training.recipes.finetuning import FinetuneConfig, FinetuneRecipe, InferenceSettings, plain_values
-from training.recipes.methods import Stage
+from training.recipes.methods import RunData, Stage
 from training.runtime import atomic_write
 from training.runtime.distributed import all_reduce_sum, barrier, from_first_rank, process_group, rank
 from training.runtime.errors import TrainingError
@@ -88,6 +89,7 @@ class Prepared:
     text_encoder: TextEncoder
     settings: InferenceSettings
     formulation: Formulation
+    run_data: RunData
     features: Sequence[Any]
     model: EncoderWithHeads
     lines: Sequence[str]  # of the log: where the heads come from, and what was left out
@@ -155,10 +157,9 @@ def prepare(config: FinetuneConfig, data: Data, device: torch.device, is_new: bo
     settings = inference_settings_of(recipe, labels_of(records, recipe.task), encoder.max_tokens)
     if config.overwrite and not is_new:
         delete_previous_run(Path(config.output))
-    run_data_config = replace(
-        config, recipe=replace(recipe, precision=resolve_precision(recipe, device)), overwrite=is_new
-    )
-    formulation = formulation_of(settings, text_encoder).with_run_data(run_data_config, records)
+    resolved = replace(config, recipe=replace(recipe, precision=resolve_precision(recipe, device)), overwrite=is_new)
+    run_data = resolve_name(recipe.method.run_data)(resolved, records) if recipe.method.run_data else RunData({})
+    formulation = formulation_of(settings, text_encoder, **run_data.fields)
     all_features = formulation.features(records)
     features = taught(all_features)
     if not features:
@@ -174,7 +175,7 @@ def prepare(config: FinetuneConfig, data: Data, device: torch.device, is_new: bo
         *loss_lines(data, all_features, features),
     ]
     return Prepared(
-        config=replace(run_data_config, recipe=replace(run_data_config.recipe, steps=steps)),
+        config=replace(resolved, recipe=replace(resolved.recipe, steps=steps)),
         data=data,
         device=device,
         start=start,
@@ -182,6 +183,7 @@ def prepare(config: FinetuneConfig, data: Data, device: torch.device, is_new: bo
         text_encoder=text_encoder,
         settings=settings,
         formulation=formulation,
+        run_data=run_data,
         features=features,
         model=model,
         lines=lines,
@@ -372,7 +374,7 @@ def run_of(run: Prepared, command: str) -> dict[str, Any]:
         "recipe": run_folder.shown_recipe(plain_values(config.recipe)),
         "data": dict(run.data.read.files),
         "model": {"weights": run.weights, "tokenizer": run.text_encoder.fingerprint},
-        "baseline": run.formulation.run_data_fingerprint(config),
+        "baseline": run.run_data.fingerprint,
         "selection": {
             "files": dict(run.data.dev.files),
             "every": config.evaluate_every,

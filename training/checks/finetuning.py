@@ -7,7 +7,7 @@ from training.checks.settings import check_numbers, check_output
 from training.engine.command_digest import inputs_of
 from training.models.files import check_model
 from training.recipes.finetuning import FinetuneConfig
-from training.recipes.methods import METHODS, MethodSettings
+from training.recipes.methods import check_method
 from training.tasks.records import check_recipe, check_sources, task_of
 
 
@@ -50,13 +50,3 @@ def check_inputs(config: FinetuneConfig) -> None:
         check_model(config.baseline, finetuned=True)
     if recipe.model != "tiny":
         check_model(recipe.model)
-
-
-def check_method(method: MethodSettings, kind: str) -> None:
-    """Raises `ConfigError` if the method has no formulation for this kind of task."""
-    if kind not in method.formulations:
-        able = [name for name, other in METHODS.items() if kind in other.formulations]
-        raise ConfigError(
-            f"method {method.name} has nothing for {kind}. Methods for it: {', '.join(able)}. "
-            "Take a recipe of one of those"
-        )

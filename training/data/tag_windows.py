@@ -32,7 +32,7 @@ def tag_names(labels: Sequence[str]) -> tuple[str, ...]:
 def tag_windows(
     records: Sequence[TaggingExample], encoder: TextEncoder, settings: InferenceSettings
 ) -> list[TagWindow]:
-    """Returns the windows `<s> words </s>` of all records; they hold whole words and overlap by at most `stride` tokens.
+    """Returns the windows `<s> words </s>` of all records, of whole words, which overlap by at most `stride` tokens.
 
     A word belongs to the window in which the shorter of its left and right contexts is longest; of two such windows, to
     the earlier. Raises `InputError` if a record has a tag that `settings.labels` do not hold.

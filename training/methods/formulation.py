@@ -6,7 +6,7 @@ records → features → batches → losses (training) or outputs (prediction) �
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from torch import nn
 
@@ -14,21 +14,14 @@ from training.data.tokens import TextEncoder
 from training.engine.loop import Method
 from training.methods.base import EncoderWithHeads
 from training.models.folder import Pretrained
-from training.recipes.finetuning import FinetuneConfig, InferenceSettings
+from training.recipes.finetuning import InferenceSettings
 from training.tasks.predictions import Prediction
 
 
 class Formulation(Method, Protocol):
     """One method for one kind of task: a frozen dataclass of the inference settings and a `TextEncoder`."""
 
-    def __init__(self, settings: InferenceSettings, encoder: TextEncoder) -> None: ...
-
-    def with_run_data(self, config: FinetuneConfig, records: Sequence[Any]) -> Self:
-        """Returns this formulation with what training needs besides the records, such as what the first stage's model,
-        `config.baseline`, says of them. All ranks call it, before `features`."""
-
-    def run_data_fingerprint(self, config: FinetuneConfig) -> str | None:
-        """Returns the fingerprint of that data for run.json, or None if there are none."""
+    def __init__(self, settings: InferenceSettings, encoder: TextEncoder, **run_data: Any) -> None: ...
 
     def heads(self, start: Pretrained, seed: int) -> Mapping[str, nn.Module]:
         """Returns all modules to train besides the encoder, with the starting model's weights where it has them. Those
@@ -50,13 +43,3 @@ class Formulation(Method, Protocol):
     def predictions(self, records: Sequence[Any], features: Sequence[Any], outputs: Sequence[Any]) -> list[Prediction]:
         """Returns one prediction for each record, in their order, also for records without features. `outputs[i]` is
         the output for `features[i]`."""
-
-
-class LearnsFromRecords:
-    """Defaults of a formulation that needs nothing besides the records."""
-
-    def with_run_data(self, config: FinetuneConfig, records: Sequence[Any]) -> Self:
-        return self
-
-    def run_data_fingerprint(self, config: FinetuneConfig) -> str | None:
-        return None

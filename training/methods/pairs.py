@@ -17,7 +17,6 @@ from training.data.pair_features import pair_features
 from training.data.task_batches import PairBatch, PairFeatures, pair_batch
 from training.data.tokens import TextEncoder
 from training.methods.base import EncoderWithHeads, OnePass, load_pretrained_heads, seeded
-from training.methods.formulation import LearnsFromRecords
 from training.models.folder import Pretrained
 from training.models.heads import task_head
 from training.objectives import Loss
@@ -27,7 +26,7 @@ from training.tasks.predictions import Prediction
 
 
 @dataclass(frozen=True)
-class PlainPairs(OnePass, LearnsFromRecords):
+class PlainPairs(OnePass):
     """The classifier that transformers has for the encoder's family."""
 
     settings: InferenceSettings

@@ -22,7 +22,6 @@ from schemas.mrc import TaggingExample
 from training.data.task_batches import MrcBatch, MrcWindow, mrc_batch
 from training.data.tokens import TextEncoder
 from training.methods.base import EncoderWithHeads, OnePass, load_pretrained_heads, seeded
-from training.methods.formulation import LearnsFromRecords
 from training.methods.label_queries import entity_scores, label_windows, without_overlaps, word_edges
 from training.models.folder import Pretrained
 from training.models.heads import SpanHead
@@ -45,7 +44,7 @@ class Edges(NamedTuple):
 
 
 @dataclass(frozen=True)
-class QueTags(OnePass, LearnsFromRecords):
+class QueTags(OnePass):
     """Each label's query ends in [QUE]; its scores of a token are the log-odds that an entity starts or ends there."""
 
     settings: InferenceSettings

@@ -19,7 +19,6 @@ from training.data.task_batches import MrcBatch, MrcWindow, mrc_batch
 from training.data.tokens import TextEncoder
 from training.data.windows import question_windows
 from training.methods.base import EncoderWithHeads, OnePass, load_pretrained_heads, seeded
-from training.methods.formulation import LearnsFromRecords
 from training.models.folder import Pretrained
 from training.models.heads import QaHead, SpanHead
 from training.objectives import Loss
@@ -39,7 +38,7 @@ class WindowAnswers(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PlainQuestions(OnePass, LearnsFromRecords):
+class PlainQuestions(OnePass):
     """Start and end of the answer by the standard head (two-stage, equations 1 to 3).
 
     A window without the answer is taught [CLS].

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pkgutil import resolve_name
+from typing import Any
 
-from training.checks.finetuning import check_method
 from training.data.tokens import TextEncoder
 from training.methods.formulation import Formulation
 from training.recipes.finetuning import InferenceSettings
-from training.recipes.methods import MethodSettings
+from training.recipes.methods import MethodSettings, check_method
 
 
 def formulation_class(method: MethodSettings, kind: str) -> type[Formulation]:
@@ -18,6 +18,6 @@ def formulation_class(method: MethodSettings, kind: str) -> type[Formulation]:
     return formulation
 
 
-def formulation_of(settings: InferenceSettings, encoder: TextEncoder) -> Formulation:
-    """Returns the formulation for these settings. Raises as `formulation_class` does."""
-    return formulation_class(settings.method, settings.kind)(settings, encoder)
+def formulation_of(settings: InferenceSettings, encoder: TextEncoder, **run_data: Any) -> Formulation:
+    """Returns the formulation; `run_data` are `RunData.fields`. Raises as `formulation_class` does."""
+    return formulation_class(settings.method, settings.kind)(settings, encoder, **run_data)

@@ -17,7 +17,6 @@ from training.data.tag_windows import tag_names, tag_windows
 from training.data.task_batches import TagBatch, TagWindow, tag_batch
 from training.data.tokens import TextEncoder
 from training.methods.base import EncoderWithHeads, OnePass, load_pretrained_heads, seeded
-from training.methods.formulation import LearnsFromRecords
 from training.models.folder import Pretrained
 from training.models.heads import task_head
 from training.objectives import Loss
@@ -28,7 +27,7 @@ from training.tasks.tags import entities, tags_of
 
 
 @dataclass(frozen=True)
-class PlainTags(OnePass, LearnsFromRecords):
+class PlainTags(OnePass):
     """A word's tag is read from its first token."""
 
     settings: InferenceSettings

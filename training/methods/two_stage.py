@@ -6,9 +6,9 @@ N windows, T tokens of a packed batch, L tokens of its longest window, D hidden 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,8 +18,6 @@ from schemas.spans import CharSpan
 from training.data.task_batches import MrcBatch, MrcWindow
 from training.data.windows import with_candidates
 from training.engine.loop import Prepare
-from training.engine.run_folder import fingerprint_of_dataset
-from training.inference.candidates import baseline_candidates, candidates_folder
 from training.methods.base import EncoderWithHeads
 from training.methods.questions import PlainQuestions
 from training.models.folder import Pretrained
@@ -35,7 +33,6 @@ from training.objectives.answer_contrast import (
 from training.objectives.cacr import cached_gradients, replayed_loss, shared_out
 from training.objectives.hard_learning import RankWeights, candidate_log_probs, hard_loss
 from training.objectives.spans import span_loss
-from training.recipes.finetuning import FinetuneConfig
 from training.recipes.methods import TwoStage
 
 
@@ -55,12 +52,6 @@ class TwoStageQuestions(PlainQuestions):
     def method(self) -> TwoStage:
         assert isinstance(self.settings.method, TwoStage)
         return self.settings.method
-
-    def with_run_data(self, config: FinetuneConfig, records: Sequence[MrcExample]) -> Self:
-        return replace(self, candidates=baseline_candidates(config, records)) if config.baseline else self
-
-    def run_data_fingerprint(self, config: FinetuneConfig) -> str | None:
-        return fingerprint_of_dataset(str(candidates_folder(config))) if config.baseline else None
 
     @property
     def weights(self) -> dict[str, float]:

@@ -20,7 +20,6 @@ from training.data.task_batches import MrcBatch, MrcWindow, mrc_batch
 from training.data.tokens import TextEncoder
 from training.data.windows import question_windows
 from training.methods.base import EncoderWithHeads, OnePass, load_pretrained_heads, seeded
-from training.methods.formulation import LearnsFromRecords
 from training.methods.label_queries import (
     check_label,
     entity_scores,
@@ -42,7 +41,7 @@ from training.tasks.queries import pair_queries
 
 
 @dataclass(frozen=True)
-class _Unified(OnePass, LearnsFromRecords):
+class _Unified(OnePass):
     """What is the same for all kinds of task."""
 
     settings: InferenceSettings

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from schemas.errors import ConfigError
 
 _Paths = Mapping[str, str]  # key → "module:class"
 
@@ -19,6 +21,15 @@ class Stage(NamedTuple):
     name: str
     """The folder of this run inside the other run's folder, and the suffix of its recipe's name."""
     method: MethodSettings
+
+
+class RunData(NamedTuple):
+    """What training needs besides the records."""
+
+    fields: Mapping[str, Any]
+    """Field of the formulation → its value."""
+    fingerprint: str | None = None
+    """The data's checksum, for run.json."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +46,9 @@ class MethodSettings:
     """The other heads that prediction reads: name in heads.safetensors → "module:class"."""
     needs_que_token: ClassVar[bool] = False
     """True if [QUE] must be in the vocabulary."""
+    run_data: ClassVar[str] = ""
+    """"module:function" of what training needs besides the records, if anything: (config, records) → `RunData`. It runs
+    on all ranks, after the first stage, whose model is `config.baseline`."""
 
     def first_stage(self) -> Stage | None:
         """Returns the run whose model this method learns from, or None if it needs no such run."""
@@ -103,6 +117,7 @@ class TwoStage(MethodSettings):
     name = "two_stage"
     formulations: ClassVar[_Paths] = {"qa": "training.methods.two_stage:TwoStageQuestions"}
     uses_standard_head = True
+    run_data = "training.inference.candidates:run_candidates"
 
     hard: Literal["weighted", "mml", "hard_em", "none"] = "weighted"
     """The loss over the candidates Z. weighted: −Σ w_l log P(z_l), where w is learnt (equation 5); mml: −log Σ P(z_l)
@@ -128,3 +143,13 @@ class TwoStage(MethodSettings):
 
 METHODS: dict[str, type[MethodSettings]] = {method.name: method for method in (Plain, Que, Unified, TwoStage)}
 """Every method by its name."""
+
+
+def check_method(method: MethodSettings, kind: str) -> None:
+    """Raises `ConfigError` if the method has no formulation for this kind of task."""
+    if kind not in method.formulations:
+        able = [name for name, other in METHODS.items() if kind in other.formulations]
+        raise ConfigError(
+            f"method {method.name} has nothing for {kind}. Methods for it: {', '.join(able)}. "
+            "Take a recipe of one of those"
+        )

@@ -28,7 +28,7 @@ from training.models.heads import Head, head_class
 from training.objectives import Loss
 from training.recipes.finetuning import FinetuneConfig
 from training.recipes.inference import EvaluateConfig, PredictConfig
-from training.recipes.methods import METHODS, MethodSettings, Plain, Stage
+from training.recipes.methods import METHODS, MethodSettings, Plain, RunData, Stage
 
 
 class GateHead(Head):
@@ -53,6 +53,7 @@ class Gated(MethodSettings):
     name = "gated"
     formulations: ClassVar[dict[str, str]] = {"qa": f"{__name__}:GatedQuestions"}
     uses_standard_head = True
+    run_data = f"{__name__}:teacher_of"
     heads: ClassVar[dict[str, str]] = {"gate": f"{__name__}:GateHead"}
 
     strength: float = 0.5
@@ -61,22 +62,20 @@ class Gated(MethodSettings):
         return Stage("teacher", Plain())
 
 
+def teacher_of(config: FinetuneConfig, records: Sequence[Any]) -> RunData:
+    return RunData({"teacher": config.baseline}, Path(config.baseline).name)
+
+
 @dataclass(frozen=True)
 class GatedQuestions(PlainQuestions):
     teacher: str = ""
-
-    def with_run_data(self, config: FinetuneConfig, records: Sequence[Any]) -> GatedQuestions:
-        return replace(self, teacher=config.baseline)
-
-    def run_data_fingerprint(self, config: FinetuneConfig) -> str | None:
-        return Path(self.teacher).name
 
     @property
     def weights(self) -> dict[str, float]:
         return {"qa": 1.0, "twice": 0.5}
 
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
-        assert isinstance(self.settings.method, Gated)
+        assert isinstance(self.settings.method, Gated) and self.teacher.endswith("teacher/model")
         gate = GateHead(start.language_model.config.hidden_size, self.settings.method.strength)
         return super().heads(start, seed) | {"gate": gate, "unsaved": nn.Linear(1, 1)}
 
