@@ -29,6 +29,7 @@ from training.data.loader import Batches
 from training.data.masking import mlm_for
 from training.data.plan import Plan, measure_bytes_per_token, plan_for
 from training.data.tokens import TextEncoder
+from training.methods.pretraining_tasks import CLISM, WAE
 from training.models.tiny import MOST_TEXTS, texts, train_tokenizer
 
 RANKS = 8
@@ -44,17 +45,17 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
 
-    rows = open_datasets(options.datasets)
+    task = CLISM if manifest.load(options.datasets[0]).schema == CLISM.schema else WAE
+    rows = open_datasets(options.datasets, task.texts)
     tokenizer = (
         AutoTokenizer.from_pretrained(options.tokenizer)
         if options.tokenizer
-        else train_tokenizer(itertools.islice(texts(options.datasets, rows.schema), MOST_TEXTS))
+        else train_tokenizer(itertools.islice(texts(options.datasets, task.vocabulary_texts), MOST_TEXTS))
     )
     tokenizer.add_tokens([AddedToken(QUE_TOKEN, special=True)], special_tokens=True)
     encoder = TextEncoder(tokenizer)
-    clism = rows.schema == "clism/1"
     collator: Collator = (
-        ClismCollator(encoder, Limits(), mlm_for(encoder), seed=0) if clism else WaeCollator(encoder, Limits())
+        ClismCollator(encoder, Limits(), mlm_for(encoder), seed=0) if task is CLISM else WaeCollator(encoder, Limits())
     )
     rates = measure_bytes_per_token(rows, lambda text: len(encoder.encode(text).ids))
     plan = plan_for(rows, options.batch_size, seed=0, bytes_per_token=rates)

@@ -72,16 +72,17 @@ from training.data.loader import Batches
 from training.data.plan import plan_for
 from training.data.tokens import TextEncoder
 from training.engine.flops import EncoderSize, model_flops, peak_flops
-from training.engine.loop import Method, train
+from training.engine.loop import train
 from training.engine.metrics_log import MetricsLog
 from training.engine.run_setup import resolve_precision
-from training.methods.base import EncoderWithHeads
+from training.methods.base import EncoderWithHeads, Method
+from training.methods.pretraining_tasks import pretraining_task
 from training.models.encoder import Encoder
 from training.models.folder import Pretrained, Provenance, save_model
 from training.models.heads import SpanHead, WaeExtractor
 from training.models.tiny import MOST_TEXTS, texts, train_tokenizer
 from training.models.tokenizer import add_que_token
-from training.pretrain import batches_of, collator_of, limits_of, method_of, starting_model
+from training.pretrain import batches_of, starting_model
 from training.recipes.pretraining import CLISM, MPMR_BASE, ClismObjective, PretrainConfig, Recipe, WaeObjective
 
 RECIPES = {"anchor-mrc": MPMR_BASE, "clism": CLISM}
@@ -144,7 +145,7 @@ def prepare(job: Job, source: str, as_is: bool) -> None:
     index = replace(index, shards=(ShardEntry(name, *info),), rejects=())
     (Path(job.data) / manifest.FILE_NAME).write_text(index.to_json(), encoding="utf-8")
 
-    tokenizer = train_tokenizer(islice(texts([source], index.schema), MOST_TEXTS))
+    tokenizer = train_tokenizer(islice(texts([source], pretraining_task(job.recipe).vocabulary_texts), MOST_TEXTS))
     size = SIZES[job.device]
     config = XLMRobertaConfig(
         vocab_size=size.vocabulary or len(tokenizer),
@@ -162,7 +163,7 @@ def prepare(job: Job, source: str, as_is: bool) -> None:
     torch.manual_seed(0)
     start = Pretrained(XLMRobertaForMaskedLM(config), tokenizer, {}, None)
     add_que_token(start.language_model, tokenizer)
-    heads = method_of(job.recipe.objective).heads(start, 0)
+    heads = pretraining_task(job.recipe).method(job.recipe.objective).heads(start, 0)
     new = {name: head for name, head in heads.items() if isinstance(head, SpanHead | WaeExtractor)}
     save_model(job.model, start.language_model, tokenizer, new, Provenance("random", {}, {}, 0))
 
@@ -201,12 +202,17 @@ class Ours(NamedTuple):
 
 def ours(job: Job) -> Ours:
     config = PretrainConfig(job.recipe, data=(job.data,), output=job.output, loader_workers=job.workers)
-    start, _ = starting_model(config, open_datasets(config.data).schema)
+    task = pretraining_task(config.recipe)
+    start, _ = starting_model(config)
     encoder = Encoder(cast(PreTrainedModel, start.language_model.base_model))
     batches = batches_of(
-        config, open_datasets(config.data), TextEncoder(start.tokenizer), encoder.max_tokens, job.device == "cuda"
+        config,
+        open_datasets(config.data, task.texts),
+        TextEncoder(start.tokenizer),
+        encoder.max_tokens,
+        job.device == "cuda",
     )
-    method = method_of(config.recipe.objective)
+    method = task.method(config.recipe.objective)
     model = EncoderWithHeads(encoder, method.heads(start, config.recipe.seed)).to(job.device)
     return Ours(config, model, method, batches)
 
@@ -480,8 +486,10 @@ def cpu_seconds() -> float:
 
 def features_of(job: Job) -> list[list[Any]]:
     """The examples of every step, as ours draws them."""
-    rows, recipe = open_datasets([job.data]), job.recipe
-    collator = collator_of(recipe, TextEncoder(AutoTokenizer.from_pretrained(job.model)), limits_of(recipe))
+    recipe, task = job.recipe, pretraining_task(job.recipe)
+    rows = open_datasets([job.data], task.texts)
+    encoder = TextEncoder(AutoTokenizer.from_pretrained(job.model))
+    collator = task.collator(recipe, encoder, task.limits(recipe.objective))
     plan = plan_for(rows, recipe.batch_size, recipe.seed)
     made: dict[int, Any] = {}
     steps = []

@@ -46,6 +46,8 @@ def copy_tree(destination: Path) -> Path:
         ("pipelines/steps/clism/projection.py", "import pipelines.clism_transforms"),
         ("training/__init__.py", "import apache_beam"),
         ("training/__init__.py", "import pipelines.recipes"),
+        ("training/runtime/errors.py", "import training.recipes.pretraining"),
+        ("training/methods/base.py", "import training.engine.loop"),
     ],
 )
 def test_the_import_contracts_hold_and_would_notice(module: str | None, line: str | None, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, cast
@@ -14,11 +15,8 @@ from schemas.errors import ConfigError
 from schemas.provenance import commit
 from schemas.runtime.shown_paths import shown_path
 from training.checks.pretraining import check
-from training.data.collators import ClismCollator, Collator, WaeCollator
 from training.data.datasets import ShardRows, open_datasets
-from training.data.features import Limits
 from training.data.loader import Batches
-from training.data.masking import Mlm
 from training.data.plan import Mix, measure_bytes_per_token, plan_for
 from training.data.tokens import TextEncoder
 from training.engine import run_folder
@@ -41,16 +39,15 @@ from training.engine.run_setup import (
     run_line,
 )
 from training.methods.base import EncoderWithHeads
-from training.methods.clism import ClismMethod
-from training.methods.wae import WaeMethod
+from training.methods.pretraining_tasks import PretrainingTask, pretraining_task
 from training.models.encoder import Encoder
-from training.models.folder import Pretrained, Provenance, load_model, save_model
-from training.models.heads import SpanHead, WaeExtractor
+from training.models.folder import Pretrained, Provenance, check_heads, load_model, save_model
+from training.models.heads import Head
 from training.models.tiny import tiny_model
 from training.models.tokenizer import add_que_token
-from training.recipes.pretraining import ClismObjective, PretrainConfig, Recipe, WaeObjective
+from training.recipes.pretraining import PretrainConfig
 from training.runtime.distributed import barrier, from_first_rank, process_group, rank, world_size
-from training.runtime.outputs import is_complete, nothing_to_do
+from training.runtime.outputs import fingerprint_of_dataset, is_complete, nothing_to_do
 
 
 def pretrain(config: PretrainConfig) -> RunOutcome:
@@ -69,18 +66,19 @@ def pretrain(config: PretrainConfig) -> RunOutcome:
 
 
 def _pretrain(config: PretrainConfig, found: torch.device, command: str, is_new: bool) -> RunOutcome:
-    """Trains in `config.output`, which no other process writes to. If it `is_new`, another run there may go."""
+    """Trains in `config.output`, which no other process writes to. If the folder `is_new`, any run in it is deleted."""
     device = choose_device(config.device, found)
     config = replace(config, recipe=replace(config.recipe, precision=resolve_precision(config.recipe, device)))
-    recipe, output = config.recipe, Path(config.output)
-    rows = open_datasets(config.data, checksums=rank() == 0)
-    start, weights = starting_model(config, rows.schema)
+    recipe, output, task = config.recipe, Path(config.output), pretraining_task(config.recipe)
+    rows = open_datasets(config.data, task.texts, checksums=rank() == 0)
+    start, weights = starting_model(config)
     encoder = Encoder(cast(PreTrainedModel, start.language_model.base_model), config.activation_checkpointing)
     text_encoder = TextEncoder(start.tokenizer)
     batches = batches_of(config, rows, text_encoder, encoder.max_tokens, pin_memory=device.type == "cuda")
-    method = method_of(recipe.objective)
+    method = task.method(recipe.objective)
     nn.Module.to(start.language_model, device)
     model = EncoderWithHeads(encoder, method.heads(start, recipe.seed)).to(device)
+    check_heads(output, saved_heads(model, task))
     if config.overwrite and not is_new:
         delete_previous_run(output)
     changed = begin_or_resume(
@@ -97,22 +95,17 @@ def _pretrain(config: PretrainConfig, found: torch.device, command: str, is_new:
         compile_layers(encoder)
     steps, stopped_by = train(model, method, batches.starting, config, encoder_size(encoder), device, open_log)
     if steps == recipe.steps and rank() == 0:
-        heads = {name: head for name, head in model.heads.items() if isinstance(head, SpanHead | WaeExtractor)}
-        save_model(output / "model", start.language_model, start.tokenizer, heads, provenance(config, steps))
+        save(config, start, saved_heads(model, task))
     barrier()
     return RunOutcome(steps, stopped_by if steps < recipe.steps else None, rank() == 0)
 
 
-def method_of(objective: ClismObjective | WaeObjective) -> ClismMethod | WaeMethod:
-    return ClismMethod(objective) if isinstance(objective, ClismObjective) else WaeMethod(objective)
-
-
-def starting_model(config: PretrainConfig, schema: str) -> tuple[Pretrained, str]:
-    """The model that training begins with, with [QUE]; and the fingerprint of its weights before that."""
+def starting_model(config: PretrainConfig) -> tuple[Pretrained, str]:
+    """Returns the model that training begins with, with [QUE]; and the fingerprint of its weights before [QUE]."""
     recipe = config.recipe
     if recipe.model == "tiny":
-        torch.set_num_threads(1)  # more would gain nothing here, and wait for one another on a busy machine
-        start = tiny_model(config.data, schema, recipe.seed)
+        torch.set_num_threads(1)  # this model is too small to gain by more, and they slow each other on a busy machine
+        start = tiny_model(config.data, pretraining_task(recipe).vocabulary_texts, recipe.seed)
     else:
         start = load_model(recipe.model, recipe.seed)
     weights = fingerprint(start.language_model) if rank() == 0 else ""
@@ -123,13 +116,17 @@ def starting_model(config: PretrainConfig, schema: str) -> tuple[Pretrained, str
 def batches_of(
     config: PretrainConfig, rows: ShardRows, encoder: TextEncoder, max_tokens: int, pin_memory: bool
 ) -> Batches:
-    """This rank's batches, in the plan's order. Raises `ConfigError` if the recipe's texts do not fit the encoder."""
-    recipe, limits = config.recipe, limits_of(config.recipe)
-    texts = (limits.source, limits.target) if is_clism(recipe) else (limits.query, limits.context)
-    longest = min(limits.total, len(encoder.pair([0] * texts[0], [0] * texts[1])[0]))
+    """Returns this rank's batches, in the plan's order.
+
+    Raises `ConfigError` if the recipe's texts make sequences of more than the encoder's `max_tokens`.
+    """
+    recipe, task = config.recipe, pretraining_task(config.recipe)
+    limits = task.limits(recipe.objective)
+    first, second = (getattr(limits, side) for side in task.sides)
+    longest = min(limits.total, len(encoder.pair([0] * first, [0] * second)[0]))
     if longest > max_tokens:
         raise ConfigError(
-            f"texts of {texts[0]} and {texts[1]} tokens make sequences of up to {longest} with special tokens, but "
+            f"texts of {first} and {second} tokens make sequences of up to {longest} with special tokens, but "
             f"{recipe.model} has positions for {max_tokens}. Expected at most --max-tokens {max_tokens}"
         )
     rates = measure_bytes_per_token(rows, lambda text: len(encoder.encode(text).ids))
@@ -137,7 +134,7 @@ def batches_of(
     return Batches(
         rows,
         plan_for(rows, recipe.batch_size, recipe.seed, mix, bytes_per_token=rates, longest=longest),
-        collator_of(recipe, encoder, limits),
+        task.collator(recipe, encoder, limits),
         rank=rank(),
         world_size=world_size(),
         most_tokens=config.micro_batch_tokens or None,
@@ -146,31 +143,27 @@ def batches_of(
     )
 
 
-def collator_of(recipe: Recipe, encoder: TextEncoder, limits: Limits) -> Collator:
-    """How rows become batches."""
-    if not isinstance(recipe.objective, ClismObjective):
-        return WaeCollator(encoder, limits)
-    special = encoder.special_ids | {encoder.tokenizer.unk_token_id}
-    mlm = Mlm(encoder.mask_id, len(encoder.tokenizer), special, recipe.objective.mlm_share)
-    return ClismCollator(encoder, limits, mlm if recipe.objective.mlm_weight else None, recipe.seed)
+def saved_heads(model: EncoderWithHeads, task: PretrainingTask) -> dict[str, nn.Module]:
+    """Returns the heads that the model folder keeps beside the language model."""
+    return {name: head for name, head in model.heads.items() if name in task.heads}
 
 
-def is_clism(recipe: Recipe) -> bool:
-    return isinstance(recipe.objective, ClismObjective)
-
-
-def limits_of(recipe: Recipe) -> Limits:
-    of = recipe.objective
-    if isinstance(of, ClismObjective):
-        return Limits(source=of.max_source_tokens, target=of.max_target_tokens, total=of.max_tokens)
-    return Limits(query=of.max_query_tokens, context=of.max_context_tokens or of.max_tokens, total=of.max_tokens)
+def save(config: PretrainConfig, start: Pretrained, heads: Mapping[str, nn.Module]) -> None:
+    """Writes the trained model, whose weights are shared with `start`, to the run's folder."""
+    save_model(
+        Path(config.output) / "model",
+        start.language_model,
+        start.tokenizer,
+        cast(Mapping[str, Head], heads),
+        provenance(config, config.recipe.steps),
+    )
 
 
 def run_of(config: PretrainConfig, weights: str, tokenizer: str, command: str) -> dict[str, Any]:
     """What run.json holds; `weights` and `tokenizer` are the fingerprints of what training begins with."""
     return {
         "recipe": run_folder.shown_recipe(asdict(config.recipe)),
-        "data": {f"{at}": run_folder.fingerprint_of_dataset(folder) for at, folder in enumerate(config.data, start=1)},
+        "data": {f"{at}": fingerprint_of_dataset(folder) for at, folder in enumerate(config.data, start=1)},
         "folders": list(map(shown_path, config.data)),
         "weights": list(config.weights),
         "model": {"weights": weights, "tokenizer": tokenizer},
@@ -181,7 +174,7 @@ def run_of(config: PretrainConfig, weights: str, tokenizer: str, command: str) -
 
 
 def provenance(config: PretrainConfig, steps: int) -> Provenance:
-    data = {Path(folder).name: run_folder.fingerprint_of_dataset(folder) for folder in config.data}
+    data = {Path(folder).name: fingerprint_of_dataset(folder) for folder in config.data}
     recipe = run_folder.shown_recipe(asdict(config.recipe))
     return Provenance(recipe["model"], recipe, data, steps, commit())
 
@@ -189,7 +182,7 @@ def provenance(config: PretrainConfig, steps: int) -> Provenance:
 def opening_line(config: PretrainConfig, rows: ShardRows, encoder: Encoder, device: torch.device, done: int) -> str:
     recipe = config.recipe
     work = (
-        f"{len(rows):,} examples in {len(rows.langs)} {'language pairs' if is_clism(recipe) else 'languages'}, "
+        f"{len(rows):,} examples in {len(rows.langs)} {pretraining_task(recipe).languages}, "
         f"{recipe.batch_size} a step, {recipe.steps * recipe.batch_size / len(rows):,.2g} epochs"
     )
     return run_line("Training", recipe, encoder, device, work, done)

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from tests import paper_settings
-from training.checks.pretraining import RECIPES_FOR
 from training.data.features import Limits
 from training.few_shot import FewShotConfig
-from training.pretrain import limits_of
+from training.methods.pretraining_tasks import pretraining_task, recipes_for
 from training.recipes import pretraining
 from training.recipes.finetuning import FINETUNE_ABOUT, FINETUNE_RECIPES
 from training.recipes.methods import MethodSettings, TwoStage
-from training.recipes.pretraining import ABOUT, RECIPES, ClismObjective, WaeObjective
+from training.recipes.pretraining import ABOUT, RECIPES, ClismObjective, Recipe, WaeObjective
 
 
 @pytest.mark.parametrize(
@@ -42,7 +41,7 @@ def test_variants_differ_in_what_their_names_say() -> None:
 def test_every_recipe_is_known_by_its_name_and_told_of() -> None:
     assert [recipe.name for recipe in RECIPES.values()] == list(RECIPES) == list(ABOUT)
     for schema, objective in (("clism/1", ClismObjective), ("anchor_mrc/1", WaeObjective)):
-        assert RECIPES_FOR[schema] == [name for name, each in RECIPES.items() if isinstance(each.objective, objective)]
+        assert recipes_for(schema) == [name for name, each in RECIPES.items() if isinstance(each.objective, objective)]
 
 
 # Recipes of no paper, and variants of a paper's to compare with: named here, or the table has all of their fields.
@@ -87,6 +86,10 @@ def test_few_shot_training_has_the_values_of_the_table_of_paper_settings() -> No
     of_command = paper_settings.rows("few-shot")
     assert {name for row in of_command for name in row.fields} == {"sizes", "resamples"}
     assert paper_settings.differences(FewShotConfig(FINETUNE_RECIPES["clism_few_shot"]), of_command) == []
+
+
+def limits_of(recipe: Recipe) -> Limits:
+    return pretraining_task(recipe).limits(recipe.objective)
 
 
 def test_the_lengths_of_a_recipe_are_those_of_its_batches() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
 from schemas.errors import ConfigError
 from training.checks.settings import check_numbers, check_output
-from training.engine.command_digest import inputs_of
 from training.models.files import check_model
 from training.recipes.finetuning import FinetuneConfig
 from training.recipes.methods import check_method
@@ -37,6 +39,16 @@ def check(config: FinetuneConfig) -> None:
         )
     if not 0 <= recipe.warmup_share <= 1:
         raise ConfigError(f"--warmup-share: expected 0 to 1, found {recipe.warmup_share}")
+
+
+def inputs_of(config: FinetuneConfig) -> Mapping[str, Iterable[str | Path]]:
+    """Returns option → the input paths that it names, none of which may be in the output folder."""
+    return {
+        "--train": config.train,
+        "--dev": config.dev,
+        "--model": [config.recipe.model],
+        "--baseline": [config.baseline],
+    }
 
 
 def check_inputs(config: FinetuneConfig) -> None:

@@ -17,9 +17,6 @@ from schemas import manifest
 from schemas.manifest import DatasetError, Manifest, ShardEntry
 from schemas.shards import check_shard, langs_of, open_shard, stray_files
 
-# The texts that one sequence of the encoder is made of.
-TEXTS = {"clism/1": ("masked_source_text", "target_text"), "anchor_mrc/1": ("query_text", "context_text")}
-
 
 class ShardRows:
     """Random access to the rows of dataset folders of one schema, numbered through: `rows[i]` is a plain dict.
@@ -27,11 +24,11 @@ class ShardRows:
     Holds 8 bytes a row besides the memory maps. Pickles as its folders, so that a worker process maps the same files.
     """
 
-    def __init__(self, folders: Sequence[Path], indices: Sequence[Manifest]) -> None:
+    def __init__(self, folders: Sequence[Path], indices: Sequence[Manifest], texts: Sequence[str]) -> None:
         """Use `open_datasets`, which checks the folders first."""
         self.folders = tuple(folders)
         self.schema = indices[0].schema
-        self.texts = TEXTS[self.schema]
+        self.texts = tuple(texts)
         self.fingerprint = _fingerprint(indices)
         self._indices = tuple(indices)
         self._batches: list[pa.RecordBatch] = []
@@ -66,7 +63,7 @@ class ShardRows:
         return {name: column[offset].as_py() for name, column in zip(batch.schema.names, batch.columns, strict=True)}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return ShardRows, (self.folders, self._indices)
+        return ShardRows, (self.folders, self._indices, self.texts)
 
     def file_of(self, row: int) -> str:
         """Where a row stands, for messages: `folder/data/part-00000-of-00001.arrow, row 17`."""
@@ -84,8 +81,10 @@ class ShardRows:
         return found if longest is None else np.minimum(found, np.float32(longest))
 
 
-def open_datasets(folders: Sequence[str | Path], checksums: bool = True, threads: int | None = None) -> ShardRows:
-    """The rows of all folders, in the order given.
+def open_datasets(
+    folders: Sequence[str | Path], texts: Sequence[str], checksums: bool = True, threads: int | None = None
+) -> ShardRows:
+    """Opens the rows of all folders, in the order given. `texts` names the columns that the encoder reads.
 
     Every shard's size, schema and number of rows are compared with the manifest, and its bytes with the checksum there,
     unless `checksums` is False: on all ranks but the first of a machine, say. Raises `DatasetError`, naming the file
@@ -108,12 +107,10 @@ def open_datasets(folders: Sequence[str | Path], checksums: bool = True, threads
     with ThreadPoolExecutor(threads or min(8, os.cpu_count() or 1)) as pool:
         for _ in pool.map(check, shards):  # in order: of several bad shards the first is named
             pass
-    return ShardRows(paths, indices)
+    return ShardRows(paths, indices, texts)
 
 
 def _check_folder(path: Path, index: Manifest, first: Path, schema: str) -> None:
-    if index.schema not in TEXTS:
-        raise DatasetError(f"{path}: no recipe trains on schema {index.schema}, only on {', '.join(sorted(TEXTS))}")
     if index.schema != schema:
         raise DatasetError(
             f"{path}: has schema {index.schema}, but {first} has {schema}. One run trains on one schema: "

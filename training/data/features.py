@@ -29,7 +29,7 @@ class Limits:
     4 to a pair in XLM-R's form.
 
     A source and a target that are too long together give way as `longest_first` says; a context gets what its query
-    leaves. The recipes decide all five (`training.pretrain.limits_of`).
+    leaves. The recipes decide all five (`training.methods.pretraining_tasks`).
     """
 
     source: int = 128

@@ -47,16 +47,6 @@ def finetune_command(config: FinetuneConfig) -> str:
     )
 
 
-def inputs_of(config: FinetuneConfig) -> dict[str, Iterable[str | Path]]:
-    """What must not be in the output folder, by the option that names it."""
-    return {
-        "--train": config.train,
-        "--dev": config.dev,
-        "--model": [config.recipe.model],
-        "--baseline": [config.baseline],
-    }
-
-
 def _digests(paths: Iterable[str | Path]) -> list[list[str]]:
     """Name and checksum of each file; of a dataset folder its manifest's, which names every shard's."""
     found = []

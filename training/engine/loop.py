@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -22,7 +22,6 @@ from torch import Tensor, nn
 from torch.optim import Adam, AdamW, Optimizer
 
 from training.data import stateless_random
-from training.data.batches import Packed
 from training.data.loader import StepBatches
 from training.engine import checkpoint
 from training.engine.failures import (
@@ -34,34 +33,13 @@ from training.engine.failures import (
 )
 from training.engine.flops import EncoderSize, model_flops, peak_flops
 from training.engine.metrics_log import LOST, MetricsLog, SilentLog
+from training.methods.base import Method, Prepare
 from training.objectives import Loss, normalised, step_counts
 from training.recipes.finetuning import FinetuneConfig, FinetuneRecipe
 from training.recipes.pretraining import PretrainConfig, Recipe
 from training.runtime.distributed import all_reduce_sum, barrier, from_first_rank, rank, world_size
 
 _DROPOUT = 6  # a stream of random numbers of its own
-
-Prepare = Callable[[int], AbstractContextManager[Any]]
-
-
-class Method(Protocol):
-    """What a step computes on one micro-batch (training/methods/)."""
-
-    @property
-    def weights(self) -> Mapping[str, float]:
-        """Of each loss in their sum."""
-
-    def counts(self, batch: Any) -> dict[str, int | Tensor]:
-        """What each loss is divided by, summed over a step: its `count`, known beforehand."""
-
-    def encoder_inputs(self, batch: Any) -> Sequence[Packed]:
-        """What goes through the encoder."""
-
-    def precompute(self, model: Any, batches: Sequence[Any], prepare: Prepare) -> Sequence[Any]:
-        """What the losses of each micro-batch need to know of a step's others; `prepare(i)` is as for `losses`."""
-
-    def losses(self, model: Any, batch: Any, shared: Any) -> dict[str, Loss]:
-        """The losses, by name."""
 
 
 def train(

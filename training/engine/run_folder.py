@@ -14,19 +14,18 @@ Processes on several machines need a file system that all of them see.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from schemas import manifest
 from schemas.errors import ConfigError
 from schemas.provenance import commit as commit
 from schemas.runtime import output_folder
 from schemas.runtime.shown_paths import shown_path
 from training.runtime import atomic_write, outputs
+from training.runtime.outputs import fingerprint_of_dataset as fingerprint_of_dataset
 
 FORMAT_VERSION = 1
 FILE_NAME = "run.json"
@@ -122,8 +121,3 @@ def _one_path(before: str, now: str) -> bool:
 def shown_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """A recipe as files hold it: the path of its model says nothing of the machine."""
     return {**recipe, "model": shown_path(recipe["model"])} if "model" in recipe else dict(recipe)
-
-
-def fingerprint_of_dataset(folder: str) -> str:
-    """SHA-256 of its manifest, which names the checksum of every shard."""
-    return hashlib.sha256((Path(folder) / manifest.FILE_NAME).read_bytes()).hexdigest()

@@ -29,7 +29,6 @@ from schemas.runtime.shown_paths import shown_path
 from schemas.shards import read_examples
 from schemas.spans import CharSpan
 from training.data.dataset_writer import write_dataset
-from training.engine.run_folder import fingerprint_of_dataset
 from training.engine.run_setup import choose_device, fingerprint, log_line, resolve_precision
 from training.inference.predictor import Predictor, load_predictor, predict
 from training.methods.questions import PlainQuestions
@@ -37,6 +36,7 @@ from training.metrics.squad import normalize
 from training.recipes.finetuning import FinetuneConfig
 from training.recipes.methods import RunData, TwoStage
 from training.runtime.distributed import barrier, process_group, rank
+from training.runtime.outputs import fingerprint_of_dataset
 from training.tasks.predictions import Span
 
 SCHEMA = "candidates/1"

@@ -1,20 +1,50 @@
-"""What is trained: an encoder and heads; and where the heads' weights come from."""
+"""What a method of training supplies, what it trains (an encoder and heads), and where the heads' weights come from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from training.models.encoder import Encoder
 from training.models.folder import Pretrained
 
 if TYPE_CHECKING:
     from training.data.batches import Packed
-    from training.engine.loop import Prepare
+    from training.objectives import Loss
+
+Prepare = Callable[[int], AbstractContextManager[Any]]
+"""`with prepare(i):` seeds the dropout of micro-batch i and sets the precision (`training.engine.loop.preparing`)."""
+
+
+class Method(Protocol):
+    """What one training step computes. The loop (training/engine/loop.py) calls `precompute` once and `losses` for each
+    micro-batch."""
+
+    @property
+    def weights(self) -> Mapping[str, float]:
+        """Loss name → its weight in the total."""
+
+    def heads(self, start: Pretrained, seed: int) -> Mapping[str, nn.Module]:
+        """Makes the heads on top of the encoder, with the starting model's weights where it has them. New weights are
+        drawn from `seed`."""
+
+    def counts(self, batch: Any) -> dict[str, int | Tensor]:
+        """Loss name → number of items in this micro-batch. The loop sums it over micro-batches and ranks, then divides
+        the loss by the sum."""
+
+    def encoder_inputs(self, batch: Any) -> Sequence[Packed]:
+        """Returns the packed sequences that go through the encoder, one for each of its passes."""
+
+    def precompute(self, model: Any, batches: Sequence[Any], prepare: Prepare) -> Sequence[Any]:
+        """Returns for each micro-batch what its losses need to know of the step's other micro-batches, or None. Passes
+        of the encoder over micro-batch i run inside `prepare(i)`."""
+
+    def losses(self, model: Any, batch: Any, shared: Any) -> Mapping[str, Loss]:
+        """Returns loss name → `Loss` of one micro-batch. `shared` is what `precompute` returned for it."""
 
 
 class EncoderWithHeads(nn.Module):

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from training.data.batches import ClismBatch, Packed
-from training.engine.loop import Prepare
-from training.methods.base import EncoderWithHeads, load_pretrained_heads, seeded
+from training.methods.base import EncoderWithHeads, Prepare, load_pretrained_heads, seeded
 from training.models.folder import Pretrained
 from training.models.heads import MlmHead, SpanHead
 from training.objectives import Loss

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 from torch import nn
 
 from training.data.tokens import TextEncoder
-from training.engine.loop import Method
-from training.methods.base import EncoderWithHeads
+from training.methods.base import EncoderWithHeads, Method
 from training.models.folder import Pretrained
 from training.recipes.finetuning import InferenceSettings
 from training.tasks.predictions import Prediction

@@ -17,8 +17,7 @@ from schemas.mrc import MrcExample
 from schemas.spans import CharSpan
 from training.data.task_batches import MrcBatch, MrcWindow
 from training.data.windows import with_candidates
-from training.engine.loop import Prepare
-from training.methods.base import EncoderWithHeads
+from training.methods.base import EncoderWithHeads, Prepare
 from training.methods.questions import PlainQuestions
 from training.models.folder import Pretrained
 from training.objectives import Loss

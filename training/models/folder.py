@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
+from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from schemas.errors import ConfigError, InputError
@@ -62,12 +63,17 @@ def save_model(
     `heads` are modules of `HEADS` under their names there. A folder that this function has written is replaced; any
     other that stands there is left alone, and `ConfigError` raised.
     """
+    check_heads(folder, heads)
+    write_model(folder, language_model, tokenizer, heads, provenance)
+
+
+def check_heads(folder: str | Path, heads: Mapping[str, nn.Module]) -> None:
+    """Raises `ConfigError` for a head that no model folder can hold: it is not in `HEADS` under its name."""
     if strange := [
         f"{name} ({type(head).__name__})" for name, head in heads.items() if type(head) is not HEADS.get(name)
     ]:
         expected = ", ".join(f"{name} ({kind.__name__})" for name, kind in HEADS.items())
         raise ConfigError(f"{folder}: cannot save {', '.join(strange)}. Expected heads: {expected}")
-    write_model(folder, language_model, tokenizer, heads, provenance)
 
 
 def write_model(

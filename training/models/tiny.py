@@ -17,15 +17,14 @@ from schemas.clism import QUE_TOKEN
 from schemas.shards import read_shards
 from training.models.folder import Pretrained
 
-TEXTS = {"clism/1": ("source_text", "target_text"), "anchor_mrc/1": ("query_text", "context_text")}
 MOST_TEXTS = 20_000  # that the tokenizer is trained on
 VOCABULARY = 6_000
 LAYERS, HIDDEN, HEADS, INNER, POSITIONS = 2, 128, 4, 512, 514
 
 
-def tiny_model(datasets: Sequence[str], schema: str, seed: int) -> Pretrained:
-    """The same for the same datasets and seed."""
-    return random_model(train_tokenizer(itertools.islice(texts(datasets, schema), MOST_TEXTS)), seed)
+def tiny_model(datasets: Sequence[str], columns: Sequence[str], seed: int) -> Pretrained:
+    """Makes a model whose tokenizer is trained on these columns of the datasets. Equal arguments give equal models."""
+    return random_model(train_tokenizer(itertools.islice(texts(datasets, columns), MOST_TEXTS)), seed)
 
 
 def random_model(tokenizer: PreTrainedTokenizerBase, seed: int) -> Pretrained:
@@ -74,8 +73,9 @@ def sentencepiece_model(texts: Iterator[str], size: int, coverage: float = 1.0, 
     return model.getvalue()
 
 
-def texts(datasets: Sequence[str], schema: str) -> Iterator[str]:
+def texts(datasets: Sequence[str], columns: Sequence[str]) -> Iterator[str]:
+    """Reads the texts of these columns, row by row, with a blank for each `[QUE]`."""
     for folder in datasets:
-        for batch in read_shards(folder, columns=TEXTS[schema]):
+        for batch in read_shards(folder, columns=columns):
             for row in batch.to_pylist():
                 yield from (text.replace(QUE_TOKEN, " ") for text in row.values())

@@ -57,13 +57,16 @@ class WaeObjective:
     beyond it is counted and left out."""
 
 
+Objective = ClismObjective | WaeObjective
+
+
 @dataclass(frozen=True)
 class Recipe:
     """Everything that decides a run's result besides the data and the model's weights."""
 
     name: str
     """What it is called in run.json and on the model card."""
-    objective: ClismObjective | WaeObjective
+    objective: Objective
     model: str = "xlm-roberta-base"
     """A folder or a name on Hugging Face's hub, of the XLM-R family; `tiny`: small, random, its tokenizer trained on
     the shards. CLISM, 4.2: XLM-R and InfoXLM, base; mPMR, A.1: XLM-R."""

@@ -237,6 +237,11 @@ def digest_of(path: Path) -> str:
     return _digest(str(path.resolve()), found.st_size, found.st_mtime_ns)
 
 
+def fingerprint_of_dataset(folder: str) -> str:
+    """Returns the SHA-256 of the dataset's manifest, which holds the checksum of every shard."""
+    return hashlib.sha256((Path(folder) / manifest.FILE_NAME).read_bytes()).hexdigest()
+
+
 @lru_cache(maxsize=256)
 def _digest(path: str, size: int, changed: int) -> str:
     digest = hashlib.sha256()

@@ -16,8 +16,8 @@ from schemas.counts import RecordCounts
 from schemas.errors import ConfigError, InputError
 from schemas.mrc import MrcExample, PairExample, TaggingExample, labels_in
 from schemas.shards import read_examples
-from training.engine.run_folder import fingerprint_of_dataset
 from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneRecipe
+from training.runtime.outputs import fingerprint_of_dataset
 from training.tasks.catalog import TASKS, Task
 from training.tasks.files import Ledger, LeftOut, Read, refuse_unlabelled
 from training.tasks.files import Record as Record

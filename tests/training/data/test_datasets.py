@@ -13,6 +13,7 @@ from schemas.shards import read_examples
 from tests.golden import make_anchor_mrc_1, make_clism_1
 from tests.training.data.made import clism_dataset
 from training.data.datasets import open_datasets
+from training.methods.pretraining_tasks import CLISM, WAE
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def folders(tmp_path: Path) -> list[Path]:
 
 
 def test_rows_are_numbered_through_all_folders_and_shards(folders):
-    rows = open_datasets(folders)
+    rows = open_datasets(folders, CLISM.texts)
     expected = [example.to_row() for folder in folders for example in read_examples(folder)]
     assert len(rows) == len(expected) == 11
     assert [rows[at] for at in range(11)] == expected
@@ -42,14 +43,14 @@ def test_rows_are_numbered_through_all_folders_and_shards(folders):
 
 def test_anchor_examples_are_read_by_their_language(tmp_path):
     make_anchor_mrc_1.write(tmp_path)
-    rows, expected = open_datasets([tmp_path]), [example.to_row() for example in read_examples(tmp_path)]
+    rows, expected = open_datasets([tmp_path], WAE.texts), [example.to_row() for example in read_examples(tmp_path)]
     assert [rows[at] for at in range(len(rows))] == expected
     assert [rows.langs[code] for code in rows.lang_of_row] == [row["lang"] for row in expected]
     assert rows.bytes_of_row[0] == len((expected[0]["query_text"] + expected[0]["context_text"]).encode())
 
 
 def test_rows_reach_another_process_as_paths(folders):
-    rows = open_datasets(folders)
+    rows = open_datasets(folders, CLISM.texts)
     sent = pickle.dumps(rows)
     assert expected_text(rows).encode() not in sent
     again = pickle.loads(sent)
@@ -61,10 +62,10 @@ def expected_text(rows) -> str:
 
 
 def test_the_fingerprint_is_that_of_the_rows_in_their_order(folders, tmp_path):
-    found = {open_datasets(order).fingerprint for order in (folders, folders[::-1], folders[:1])}
+    found = {open_datasets(order, CLISM.texts).fingerprint for order in (folders, folders[::-1], folders[:1])}
     assert len(found) == 3
     folders[0].rename(tmp_path / "moved")
-    assert open_datasets([tmp_path / "moved", folders[1]]).fingerprint in found
+    assert open_datasets([tmp_path / "moved", folders[1]], CLISM.texts).fingerprint in found
 
 
 def cut_short(path: Path) -> None:
@@ -83,15 +84,15 @@ def alter(path: Path) -> None:
 def test_a_damaged_shard_is_refused_by_name(damage, expected, folders):
     damage(folders[0] / "data" / "part-00001-of-00003.arrow")
     with pytest.raises(DatasetError, match=rf"one/data/part-00001-of-00003\.arrow.*{expected}.*Restore it"):
-        open_datasets(folders)
+        open_datasets(folders, CLISM.texts)
 
 
 def test_without_checksums_contents_are_not_read_but_sizes_are_compared(folders):
     alter(folders[0] / "data" / "part-00001-of-00003.arrow")
-    assert len(open_datasets(folders, checksums=False)) == 11
+    assert len(open_datasets(folders, CLISM.texts, checksums=False)) == 11
     cut_short(folders[0] / "data" / "part-00001-of-00003.arrow")
     with pytest.raises(DatasetError, match="truncated"):
-        open_datasets(folders, checksums=False)
+        open_datasets(folders, CLISM.texts, checksums=False)
 
 
 def test_datasets_of_two_schemas_are_refused(folders, tmp_path):
@@ -100,19 +101,19 @@ def test_datasets_of_two_schemas_are_refused(folders, tmp_path):
     with pytest.raises(
         DatasetError, match=r"anchors: has schema anchor_mrc/1, but .*one has clism/1.*a run of their own"
     ):
-        open_datasets([folders[0], anchors])
+        open_datasets([folders[0], anchors], CLISM.texts)
 
 
 def test_folders_that_are_no_dataset_to_train_on_are_refused(folders, tmp_path):
     with pytest.raises(DatasetError, match="no dataset was given"):
-        open_datasets([])
+        open_datasets([], CLISM.texts)
     with pytest.raises(DatasetError, match=r"given twice\. .* raise its weight"):
-        open_datasets([folders[0], folders[1], folders[0]])
+        open_datasets([folders[0], folders[1], folders[0]], CLISM.texts)
     with pytest.raises(DatasetError, match="no such folder"):
-        open_datasets([tmp_path / "nowhere"])
+        open_datasets([tmp_path / "nowhere"], CLISM.texts)
     (folders[1] / "data" / "part-00009-of-00010.arrow").write_bytes(b"")
     with pytest.raises(DatasetError, match=r"two: data/part-00009-of-00010\.arrow: not in the manifest"):
-        open_datasets(folders)
+        open_datasets(folders, CLISM.texts)
 
 
 def test_a_dataset_without_examples_is_refused(tmp_path):
@@ -121,7 +122,7 @@ def test_a_dataset_without_examples_is_refused(tmp_path):
     counts: dict = {}
     (tmp_path / manifest.FILE_NAME).write_text(replace(whole, shards=(empty,), counts=counts).to_json())
     with pytest.raises(DatasetError, match=r"holds no example\. See why: polyspan-inspect stats"):
-        open_datasets([tmp_path])
+        open_datasets([tmp_path], CLISM.texts)
 
 
 def test_a_manifest_that_contradicts_itself_is_refused(folders):
@@ -130,4 +131,4 @@ def test_a_manifest_that_contradicts_itself_is_refused(folders):
     values["shards"].pop()
     path.write_text(json.dumps(values))
     with pytest.raises(DatasetError, match=r"the shards hold 6 rows, but the counts say 7 .*polyspan-inspect verify"):
-        open_datasets(folders)
+        open_datasets(folders, CLISM.texts)

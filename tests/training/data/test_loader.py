@@ -19,6 +19,7 @@ from training.data.features import Limits
 from training.data.loader import Batches, StepBatches
 from training.data.masking import mlm_for
 from training.data.plan import Plan, plan_for
+from training.methods.pretraining_tasks import CLISM
 from training.runtime.errors import TrainingError
 
 ROWS = 40
@@ -26,7 +27,7 @@ ROWS = 40
 
 @pytest.fixture
 def rows(tmp_path: Path) -> ShardRows:
-    return open_datasets([clism_dataset(tmp_path / "one", {"vi": 20, "zh": 10, "ar": 10})])
+    return open_datasets([clism_dataset(tmp_path / "one", {"vi": 20, "zh": 10, "ar": 10})], CLISM.texts)
 
 
 @pytest.fixture
@@ -71,7 +72,7 @@ def test_the_same_example_has_other_masks_in_its_next_epoch(rows, plan, collator
 
 
 def test_two_rows_of_one_text_have_masks_of_their_own(collator, tmp_path):
-    rows = open_datasets([clism_dataset(tmp_path / "zh", {"zh": 24})])
+    rows = open_datasets([clism_dataset(tmp_path / "zh", {"zh": 24})], CLISM.texts)
     twins = [at for at in range(24) if rows[at]["target_text"] == rows[0]["target_text"]]
     examples = [collator.features(rows[at]) for at in twins]
     first_row, second_row = (collator.batch([example], [(at, 0)]) for example, at in zip(examples, twins, strict=True))
@@ -133,7 +134,7 @@ def test_refused_rows_are_counted_and_left_out(workers, rows, plan, collator):
 
 
 def test_a_share_of_refused_rows_leaves_empty_micro_batches(rows, collator, tmp_path):
-    chinese = open_datasets([clism_dataset(tmp_path / "zh", {"zh": 4})])
+    chinese = open_datasets([clism_dataset(tmp_path / "zh", {"zh": 4})], CLISM.texts)
     choosy = Choosy(collator.encoder, collator.limits, collator.mlm, collator.seed)
     [step] = first(1, Batches(chinese, plan_for(chinese, 4, 0), choosy, micro_batches=2))
     assert [batch.example_ids for batch in step.micro_batches] == [(), ()] and step.refused == {"no_chinese": 4}

@@ -13,6 +13,7 @@ from tests.training.data.made import clism_dataset
 from training.data.datasets import open_datasets
 from training.data.features import Limits, clism_features
 from training.data.plan import Mix, Plan, balanced, measure_bytes_per_token, plan_for
+from training.methods.pretraining_tasks import CLISM
 
 
 def drawn_in(plan: Plan, steps: range) -> list[tuple[int, int]]:
@@ -123,7 +124,7 @@ def test_micro_batches_keep_below_the_most_tokens():
 def test_a_plan_for_datasets_weighs_them_and_their_languages(tmp_path):
     one = clism_dataset(tmp_path / "one", {"vi": 80, "zh": 20})
     two = clism_dataset(tmp_path / "two", {"vi": 100}, first_id=1_000)
-    rows = open_datasets([one, two])
+    rows = open_datasets([one, two], CLISM.texts)
 
     def shares(mix: Mix) -> dict[tuple[int, str], int]:
         drawn = plan_for(rows, 200, 0, mix).batch(0).rows.tolist()
@@ -147,13 +148,13 @@ def test_a_plan_for_datasets_weighs_them_and_their_languages(tmp_path):
     ],
 )
 def test_a_plan_that_cannot_work_is_refused(batch_size, mix, expected, tmp_path):
-    rows = open_datasets([clism_dataset(tmp_path / "one", {"vi": 3})])
+    rows = open_datasets([clism_dataset(tmp_path / "one", {"vi": 3})], CLISM.texts)
     with pytest.raises(ConfigError, match=expected):
         plan_for(rows, batch_size, 0, mix)
 
 
 def test_lengths_follow_the_tokenizer_in_every_language(tmp_path, encoder):
-    rows = open_datasets([clism_dataset(tmp_path / "one", {"vi": 30, "th": 30, "zh": 30})])
+    rows = open_datasets([clism_dataset(tmp_path / "one", {"vi": 30, "th": 30, "zh": 30})], CLISM.texts)
     rates = measure_bytes_per_token(rows, lambda text: len(encoder.encode(text).ids), sample=20)
     estimated = rows.tokens(rates)
     for code, lang in enumerate(rows.langs):
