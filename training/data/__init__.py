@@ -1,1 +1,1 @@
-"""From shards to batches: rows, the plan of which rows make a step, features, tensors."""
+"""Turns shards into batches: opens rows, plans which rows make a step, makes features and packs them as tensors."""

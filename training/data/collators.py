@@ -1,4 +1,4 @@
-"""Batch makers: how a recipe turns rows into features and features into tensors. Worker processes get them pickled."""
+"""Collators turn rows into features and features into batches. The loader pickles them for its worker processes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from training.data.features import ClismFeatures, Limits, WaeFeatures
     from training.data.tokens import TextEncoder
 
-_MASKS = 4  # a stream of random numbers of its own
+_MASKS = 4  # number of this stream of random numbers
 
 
 class Example(Protocol):
-    """Features of one row, whatever the recipe."""
+    """The features of one row, for any objective."""
 
     @property
     def id(self) -> str: ...
@@ -31,18 +31,19 @@ class Example(Protocol):
 
 
 class Collator(Protocol):
-    """What a recipe trains on."""
+    """Makes the batches of an objective."""
 
     def features(self, row: Mapping[str, Any]) -> Example | str:
-        """One row's features, or the reason why it is refused."""
+        """Returns a row's features, or the reason why it is refused."""
 
     def batch(self, examples: Sequence[Any], keys: Sequence[tuple[int, int]]) -> Any:
-        """One micro-batch. Each example's key is its row and how often it was drawn before; there may be none."""
+        """Packs examples into one micro-batch, which may have none. Each example's key is (row number, number of
+        earlier draws of this row)."""
 
 
 @dataclass(frozen=True)
 class ClismCollator:
-    """CLISM and CACR, and MLM unless `mlm` is None."""
+    """Makes batches for CLISM and CACR, and for MLM unless `mlm` is None."""
 
     encoder: TextEncoder
     limits: Limits
@@ -56,17 +57,17 @@ class ClismCollator:
 
     def batch(self, examples: Sequence[ClismFeatures], keys: Sequence[tuple[int, int]]) -> ClismBatch:
         if self.mlm is None:
-            return clism_batch(examples, [unmasked(each) for each in examples])
+            return clism_batch(examples, [unmasked(example) for example in examples])
         masked = [
-            mask_tokens(each, self.mlm, stateless_random.key(self.seed, _MASKS, passes, row))
-            for each, (row, passes) in zip(examples, keys, strict=True)
+            mask_tokens(example, self.mlm, stateless_random.key(self.seed, _MASKS, passes, row))
+            for example, (row, passes) in zip(examples, keys, strict=True)
         ]
         return clism_batch(examples, masked)
 
 
 @dataclass(frozen=True)
 class WaeCollator:
-    """Wiki Anchor Extraction."""
+    """Makes batches for Wiki Anchor Extraction."""
 
     encoder: TextEncoder
     limits: Limits

@@ -1,4 +1,4 @@
-"""The rows of one or several dataset folders, memory-mapped: nothing of the corpus is copied or read early."""
+"""Opens the rows of one or several dataset folders through memory maps, so that no text is copied or read early."""
 
 from __future__ import annotations
 
@@ -19,13 +19,18 @@ from schemas.shards import check_shard, langs_of, open_shard, stray_files
 
 
 class ShardRows:
-    """Random access to the rows of dataset folders of one schema, numbered through: `rows[i]` is a plain dict.
+    """Random access to the rows of dataset folders of one schema. `rows[i]` is a plain dict.
 
-    Holds 8 bytes a row besides the memory maps. Pickles as its folders, so that a worker process maps the same files.
+      row      0 … 99     100 … 149    150 … 199       numbered across folders and shards
+      batch    0          1            2               `_starts` is [0, 100, 150, 200]
+      folder   one        one          two
+
+    Holds 8 bytes for each row in addition to the memory maps. It is pickled as its folders, and a worker process maps
+    the same files.
     """
 
     def __init__(self, folders: Sequence[Path], indices: Sequence[Manifest], texts: Sequence[str]) -> None:
-        """Use `open_datasets`, which checks the folders first."""
+        """Use `open_datasets` instead, which checks the folders first."""
         self.folders = tuple(folders)
         self.schema = indices[0].schema
         self.texts = tuple(texts)
@@ -44,11 +49,11 @@ class ShardRows:
         self._starts = np.cumsum([0, *(batch.num_rows for batch in self._batches)])
         encoded = pa.chunked_array(langs, pa.dictionary(pa.int32(), pa.string())).unify_dictionaries()
         self.langs: tuple[str, ...] = tuple(encoded.chunk(0).dictionary.to_pylist()) if langs else ()
-        #: Of each row: which of `langs` it is in ("en-vi", or "sw" where there is one language).
+        #: For each row the index of its language in `langs` ("en-vi", or "sw" in a schema with one language).
         self.lang_of_row = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks]).astype(np.int16)
-        #: Of each row: which of `folders` it comes from.
+        #: For each row the index of its folder in `folders`.
         self.dataset_of_row = np.repeat(np.arange(len(folders), dtype=np.int16), dataset_rows)
-        #: Of each row: UTF-8 bytes of the texts that the encoder reads; known without reading them.
+        #: For each row the UTF-8 bytes of the texts that the encoder reads, from Arrow's offsets.
         self.bytes_of_row = np.concatenate(sizes)
 
     def __len__(self) -> int:
@@ -57,16 +62,16 @@ class ShardRows:
     def __getitem__(self, row: int) -> dict[str, Any]:
         if not 0 <= row < len(self):
             raise IndexError(f"expected a row in 0..{len(self) - 1}, found {row}")
-        at = int(np.searchsorted(self._starts, row, side="right")) - 1
-        offset = row - int(self._starts[at])
-        batch = self._batches[at]
+        number = int(np.searchsorted(self._starts, row, side="right")) - 1
+        offset = row - int(self._starts[number])
+        batch = self._batches[number]
         return {name: column[offset].as_py() for name, column in zip(batch.schema.names, batch.columns, strict=True)}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ShardRows, (self.folders, self._indices, self.texts)
 
     def file_of(self, row: int) -> str:
-        """Where a row stands, for messages: `folder/data/part-00000-of-00001.arrow, row 17`."""
+        """Returns the file and the position of a row, for messages: `folder/data/part-00000-of-00001.arrow, row 17`."""
         for folder, index in zip(self.folders, self._indices, strict=True):
             for shard in index.shards:
                 if row < shard.rows:
@@ -75,10 +80,11 @@ class ShardRows:
         raise IndexError(f"expected a row in 0..{len(self) - 1}")
 
     def tokens(self, bytes_per_token: Mapping[str, float], longest: int | None = None) -> np.ndarray:
-        """About how many tokens each row has, at most `longest`: float32. Raises `KeyError` for an unknown language."""
+        """Estimates each row's number of tokens, at most `longest`, as float32. Raises `KeyError` for an unknown
+        language."""
         rates = np.array([1 / bytes_per_token[lang] for lang in self.langs], np.float32)
-        found = self.bytes_of_row * rates[self.lang_of_row]
-        return found if longest is None else np.minimum(found, np.float32(longest))
+        tokens = self.bytes_of_row * rates[self.lang_of_row]
+        return tokens if longest is None else np.minimum(tokens, np.float32(longest))
 
 
 def open_datasets(
@@ -86,9 +92,9 @@ def open_datasets(
 ) -> ShardRows:
     """Opens the rows of all folders, in the order given. `texts` names the columns that the encoder reads.
 
-    Every shard's size, schema and number of rows are compared with the manifest, and its bytes with the checksum there,
-    unless `checksums` is False: on all ranks but the first of a machine, say. Raises `DatasetError`, naming the file
-    and what to do, before any row is read.
+    Compares every shard's size, schema and number of rows with the manifest and, with `checksums`, its bytes with the
+    checksum there, which one rank does for all. Raises `DatasetError`, naming the file and what to do, before any row
+    is read.
     """
     paths = [Path(folder) for folder in folders]
     if not paths:
@@ -105,7 +111,7 @@ def open_datasets(
         check_shard(shard[0] / shard[1].file, shard[1].info, indices[0].schema, checksum=checksums)
 
     with ThreadPoolExecutor(threads or min(8, os.cpu_count() or 1)) as pool:
-        for _ in pool.map(check, shards):  # in order: of several bad shards the first is named
+        for _ in pool.map(check, shards):  # in order, so that the error names the first bad shard
             pass
     return ShardRows(paths, indices, texts)
 
@@ -130,7 +136,7 @@ def _batches(folder: Path, index: Manifest) -> Iterator[pa.RecordBatch]:
 
 
 def _text_bytes(batch: pa.RecordBatch, columns: Sequence[str]) -> np.ndarray:
-    """Read off Arrow's offsets: the text itself stays on the disk."""
+    """Sums the sizes of each row's texts from Arrow's offsets, without reading the texts."""
     total = np.zeros(batch.num_rows, np.int32)
     for name in columns:
         total += pc.binary_length(batch[name]).to_numpy(zero_copy_only=False)
@@ -138,7 +144,7 @@ def _text_bytes(batch: pa.RecordBatch, columns: Sequence[str]) -> np.ndarray:
 
 
 def _fingerprint(indices: Sequence[Manifest]) -> str:
-    """What a run that resumes compares: the same rows in the same order, wherever the folders stand."""
+    """Hashes the rows and their order, independently of the folders' paths, for comparison on resuming."""
     digest = hashlib.sha256()
     for index in indices:
         digest.update(f"{index.schema} {[shard.sha256 for shard in index.shards]}\n".encode())

@@ -1,4 +1,4 @@
-"""Batches in the plan's order, from any step on, made in this process or in workers: the same either way."""
+"""Iterates over batches in the plan's order, from any step. Worker processes make the same batches as this process."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from training.runtime.errors import TrainingError
 
 
 class Rows(Protocol):
-    """What the loader reads: `ShardRows`, or anything else with numbered rows."""
+    """The rows that the loader reads: `ShardRows`, or any other numbered rows."""
 
     def __getitem__(self, row: int) -> Any: ...
 
     def file_of(self, row: int) -> str:
-        """Where a row stands, for messages."""
+        """Returns the file and the position of a row, for messages."""
 
 
 class StepBatches(NamedTuple):
-    """What one rank computes in one step."""
+    """One rank's batches of one step."""
 
     step: int
-    micro_batches: tuple[Any, ...]  # an empty one where all of its rows were refused
-    refused: dict[str, int]  # reason → rows of this rank's share that cannot be used
-    notes: dict[str, int]  # reason → what was lost or blurred within rows that are used
+    micro_batches: tuple[Any, ...]  # one is empty if all of its rows were refused
+    refused: dict[str, int]  # reason → number of this rank's rows that cannot be used
+    notes: dict[str, int]  # reason → number of questions or answers lost or changed within used rows
     seconds_waited: float  # for the loader
 
 
 class _Share(NamedTuple):
-    """A rank's rows of a step, and into how many parts they are cut."""
+    """A rank's rows of a step, and the number of micro-batches that they make."""
 
     step: int
     rows: list[int]
@@ -48,7 +48,7 @@ class _Share(NamedTuple):
 
 
 class Batches:
-    """One rank's batches: `for batches in loader.starting(step)` goes on for ever.
+    """One rank's batches. `for batches in loader.starting(step)` never ends.
 
     A step depends on the plan, the rows, the collator and the rank alone, not on the step that iteration began with or
     the number of workers. Torch's global generator is left as it is.
@@ -68,10 +68,10 @@ class Batches:
         prefetch: int = 4,
         pin_memory: bool = False,
     ) -> None:
-        """Each rank's share is cut into `micro_batches`, or into more so that none has over `most_tokens`, about.
+        """Cuts each rank's share into `micro_batches`, or more if one would have over about `most_tokens` tokens.
 
-        `workers` processes hold `prefetch` steps each in advance. Raises `ConfigError` if there are too few examples in
-        a step to go round.
+        `workers` processes prepare `prefetch` steps each in advance. Raises `ConfigError` if a step has fewer examples
+        than all ranks have micro-batches.
         """
         if plan.batch_size < world_size * micro_batches:
             raise ConfigError(
@@ -84,22 +84,22 @@ class Batches:
         self._workers, self._prefetch, self._pin_memory = workers, prefetch, pin_memory
 
     def starting(self, step: int) -> Iterator[StepBatches]:
-        """Step `step` and all that follow. Raises `TrainingError` naming the example if one cannot be made."""
+        """Iterates over the batches from step `step`. Raises `TrainingError`, naming the example, if one fails."""
         loader: DataLoader[Any] = DataLoader(
             _Steps(self._rows, self._collator, as_values=self._workers > 0),
             sampler=_Shares(self, step),
-            batch_size=None,  # each share becomes one item
+            batch_size=None,  # each share is one item
             num_workers=self._workers,
             prefetch_factor=self._prefetch if self._workers else None,
-            generator=torch.Generator(),  # or it would draw from the one that decides dropout
+            generator=torch.Generator(),  # the default is the global one, which decides dropout
         )
         steps = iter(loader)
         while True:
             began = time.perf_counter()
             made: StepBatches = next(steps)
-            batches = tuple(as_tensors(each) for each in made.micro_batches)
+            batches = tuple(as_tensors(batch) for batch in made.micro_batches)
             if self._pin_memory:
-                batches = tuple(each.pin_memory() for each in batches)
+                batches = tuple(batch.pin_memory() for batch in batches)
             yield made._replace(micro_batches=batches, seconds_waited=time.perf_counter() - began)
 
     def _share(self, step: int) -> _Share:
@@ -119,7 +119,7 @@ class _Shares(Sampler[Any]):
 
 
 class _Steps(Dataset[Any]):
-    """What a worker does: a share's rows become features, and these micro-batches."""
+    """Makes features of a share's rows, and micro-batches of these, in a worker process."""
 
     def __init__(self, rows: Rows, collator: Collator, as_values: bool) -> None:
         self._rows, self._collator, self._as_values = rows, collator, as_values
@@ -134,9 +134,9 @@ class _Steps(Dataset[Any]):
                 examples.append(features)
                 notes.update(features.notes)
                 keys.append((row, passes))
-        lengths = np.array([len(each.ids) for each in examples], np.int64)
+        lengths = np.array([len(example.ids) for example in examples], np.int64)
         made = [self._batch(examples, keys, part.tolist(), share.step) for part in balanced(lengths, share.parts)]
-        batches = tuple(as_arrays(each) for each in made) if self._as_values else tuple(made)
+        batches = tuple(as_arrays(batch) for batch in made) if self._as_values else tuple(made)
         return StepBatches(share.step, batches, dict(refused), dict(notes), 0.0)
 
     def _features(self, row: int, step: int) -> Any:
@@ -154,7 +154,7 @@ class _Steps(Dataset[Any]):
         try:
             return self._collator.batch(chosen, [keys[place] for place in part])
         except Exception as error:
-            ids = ", ".join(each.id for each in chosen)
+            ids = ", ".join(example.id for example in chosen)
             raise TrainingError(
                 f"step {step}: no batch could be made of the examples {ids}: {type(error).__name__}: {error}"
             ) from error

@@ -1,4 +1,4 @@
-"""Masked language modelling beside CLISM: which tokens are hidden, and behind what (CLISM, 3.3 and footnote 4)."""
+"""Masks tokens for masked language modelling (MLM; CLISM, 3.3 and footnote 4)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Mlm:
-    """BERT's rule: 15% of the tokens are predicted; of these 80% are masked, 10% replaced, 10% left as they are."""
+    """BERT's rule: 15% of the tokens are predicted; 80% of these are masked, 10% replaced, 10% left as they are.
+
+      mask?    [0, rate) predicted                                [rate, 1) not
+      what?    [0, masked) <mask>   [masked, masked + replaced) a random token   the rest: unchanged
+
+    Each token has two uniform numbers, `chance` for the first line and `what` for the second.
+    """
 
     mask_id: int
     vocabulary: int  # ids are below it: the tokenizer's length, not the model's padded one
-    special_ids: Collection[int]  # never hidden, never a replacement: <s>, </s>, <pad>, <unk>, <mask>, [QUE]
+    special_ids: Collection[int]  # never predicted, never a replacement: <s>, </s>, <pad>, <unk>, <mask>, [QUE]
     rate: float = 0.15
     masked: float = 0.8
     replaced: float = 0.1
-    is_ordinary: np.ndarray = field(init=False, repr=False, compare=False)  # of each id
-    ordinary_ids: np.ndarray = field(init=False, repr=False, compare=False)  # what replaces a token
+    is_ordinary: np.ndarray = field(init=False, repr=False, compare=False)  # bool, for each id
+    ordinary_ids: np.ndarray = field(init=False, repr=False, compare=False)  # possible replacements
 
     def __post_init__(self) -> None:
         is_ordinary = np.ones(self.vocabulary, bool)
@@ -36,24 +42,24 @@ class Mlm:
 
 
 def mlm_for(encoder: TextEncoder, rate: float = 0.15) -> Mlm:
-    """The rule for a tokenizer's vocabulary."""
+    """Returns the rule for a tokenizer's vocabulary."""
     special = encoder.special_ids | set(encoder.tokenizer.all_special_ids) | {encoder.que_id}
     return Mlm(encoder.mask_id, len(encoder.tokenizer), sorted(special), rate)
 
 
 class Masked(NamedTuple):
-    """An example's ids as MLM leaves them, the places that it predicts in them (ascending), and what stood there."""
+    """An example after masking."""
 
     ids: np.ndarray
-    places: np.ndarray
-    labels: np.ndarray
+    places: np.ndarray  # positions of the predicted tokens, ascending
+    labels: np.ndarray  # their original ids
 
 
 def mask_tokens(features: ClismFeatures, mlm: Mlm, key: int) -> Masked:
-    """Hides tokens of both sides, but for special tokens, `[QUE]` and answers, whose text CLISM itself asks for.
+    """Masks tokens of source and target, except special tokens, `[QUE]` and answers, which CLISM itself predicts.
 
-    Each token is drawn by itself, so an example may have none. The result is a function of the arguments alone: `key`
-    is `draws.key` of the seed, the epoch and the example.
+    Each token is drawn independently, so an example may have no masked token. The result is a function of the arguments
+    alone; `key` is `stateless_random.key` of seed, stream, pass and row.
     """
     ids = np.array(features.ids, np.int64)
     free = np.zeros(len(ids), bool)
@@ -67,7 +73,7 @@ def mask_tokens(features: ClismFeatures, mlm: Mlm, key: int) -> Masked:
     chance, what = stateless_random.uniforms(key, 2 * len(ids)).reshape(2, -1)
     places = np.flatnonzero(free & (chance < mlm.rate))
     labels, what = ids[places], what[places]
-    # Where `what` falls within the share of replacements is uniform again: it also says by which token.
+    # Within the share of replacements `what` is uniform, so its position there selects the replacing token.
     which = (what - mlm.masked) / mlm.replaced if mlm.replaced else np.ones(len(what))
     replacements = mlm.ordinary_ids.take((which * len(mlm.ordinary_ids)).astype(np.int64), mode="clip")
     ids[places] = np.where(what < mlm.masked, mlm.mask_id, np.where(which < 1, replacements, labels))
@@ -75,6 +81,6 @@ def mask_tokens(features: ClismFeatures, mlm: Mlm, key: int) -> Masked:
 
 
 def unmasked(features: ClismFeatures) -> Masked:
-    """The same where MLM is not trained."""
+    """Returns an example whose tokens are unchanged, for training without MLM."""
     none = np.empty(0, np.int64)
     return Masked(np.array(features.ids, np.int64), none, none)

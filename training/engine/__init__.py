@@ -1,1 +1,1 @@
-"""A run: its loop, checkpoints, folder, log and failures."""
+"""Runs the training loop and keeps its checkpoints, run folder and log; handles failures and signals."""

@@ -1,9 +1,8 @@
-"""Which weights of a run are kept: `dev.jsonl` has a row for each evaluation on the dev files, and says which is best.
+"""Selects the weights that a run keeps. `dev.jsonl` has a row for each evaluation on the dev files:
 
 {"step": 340, "epoch": 1.0, "score": 61.2, "figures": {"dev-en": {"f1": 61.2, "exact_match": 48.0}}, "best": true}
 
-`score` is the mean of the sets' main figures, in percent. `best` says whether it was the best so far; of equals the
-first one stays.
+`score` is the mean of the dev sets' main figures, in percent. `best` is true if the score is above all before it.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ FILE_NAME = "dev.jsonl"
 
 
 class Selection:
-    """The evaluations of a run that has done `done` steps. Rows after those are cut, as of a run that was stopped
-    between an evaluation and its checkpoint."""
+    """The evaluations of a run that has done `done` steps. Later rows are cut: the run was stopped between an
+    evaluation and its checkpoint, and will repeat them."""
 
     def __init__(self, folder: Path, done: int, patience: int) -> None:
         self.path, self.patience = folder / FILE_NAME, patience
@@ -33,12 +32,12 @@ class Selection:
 
     @property
     def is_over(self) -> bool:
-        """Whether the last `patience` evaluations found nothing better."""
+        """Whether none of the last `patience` evaluations was the best."""
         return bool(self.patience) and self.since_best >= self.patience
 
     @property
     def since_best(self) -> int:
-        """Evaluations since the best one."""
+        """The number of evaluations since the best one."""
         best = self.best
         return sum(row["step"] > best["step"] for row in self.rows) if best else 0
 
@@ -51,12 +50,12 @@ class Selection:
 
     @property
     def last_line(self) -> str:
-        """The last evaluation, for people."""
+        """Describes the last evaluation in one line."""
         row, best = self.rows[-1], self.best
         assert best
         figures = "; ".join(
-            f"{name} " + ", ".join(f"{figure} {value:.2f}" for figure, value in of.items())
-            for name, of in row["figures"].items()
+            f"{name} " + ", ".join(f"{figure} {value:.2f}" for figure, value in values.items())
+            for name, values in row["figures"].items()
         )
         kept = "the best so far" if row["best"] else f"the best was {best['score']:.2f} at step {best['step']:,}"
         return f"  dev after step {row['step']:,} (epoch {row['epoch']:.3g}): {figures}: {kept}"
@@ -67,10 +66,10 @@ class Selection:
 
 
 def read(path: Path) -> list[dict[str, Any]]:
-    """The rows of a run's dev.jsonl; none if it was never evaluated."""
+    """Reads the rows of a run's dev.jsonl. There are none if the run was never evaluated."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def flat(figures: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     """`{"dev-en": {"f1": 61.2}}` → `{"dev-en f1": 61.2}`"""
-    return {f"{name} {figure}": value for name, of in figures.items() for figure, value in of.items()}
+    return {f"{name} {figure}": value for name, values in figures.items() for figure, value in values.items()}

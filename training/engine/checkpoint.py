@@ -1,13 +1,12 @@
-"""Checkpoints: all or nothing, with checksums, safetensors and JSON only, the last few kept.
+"""Writes and reads checkpoints, which are complete or absent and have checksums. Only the last few are kept.
 
 checkpoints/
   step-00001500/
     model.safetensors       every parameter and buffer once, fp32
     optimizer.safetensors   the moments of each parameter: "encoder.….weight/exp_avg"
-    state.json              the step, what the caller adds, and SHA-256: of the other two files and of these values
-A folder of that name is complete: it is written under another, flushed to the disk, then renamed. One that was damaged
-since is known by its checksums. What else decides the steps to come (order of examples, masks, dropout) is a function
-of seed and step, and so is not stored.
+    state.json              the step, the caller's values, and SHA-256 of the other two files and of these values
+A folder of that name is complete: it is written under another name, flushed to the disk, then renamed. Checksums show
+later damage. Order of examples, masks and dropout are functions of seed and step, so they are not stored.
 """
 
 from __future__ import annotations
@@ -36,11 +35,14 @@ _TENSORS = ("model.safetensors", "optimizer.safetensors")
 
 
 def save(folder: Path, step: int, model: nn.Module, optimizer: Optimizer, keep: int, **state: Any) -> Path:
-    """Writes `folder/step-…` after `step` steps, over one that is there, then deletes all but the last `keep` of those
-    up to this step. Later ones are of a run that has been taken up before them, because they are damaged: they go."""
+    """Writes `folder/step-…`, replacing one of that step, then deletes all but the last `keep` checkpoints up to
+    `step`.
+
+    Also deletes later checkpoints: they were damaged, and the run was resumed from one before them.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    for left in folder.glob(".step-*.partial"):  # by a run that was killed while it wrote or deleted
-        _discard(left)
+    for unfinished in folder.glob(".step-*.partial"):  # a run was killed while it wrote or deleted them
+        _discard(unfinished)
     final = folder / _NAME.format(step)
     beside = temporary(final)
     beside.mkdir()
@@ -50,30 +52,31 @@ def save(folder: Path, step: int, model: nn.Module, optimizer: Optimizer, keep: 
     except OSError:
         _discard(beside)
         raise
-    _discard(beside)  # after an exchange, the one that was there
+    _discard(beside)  # it holds the previous checkpoint of this step, if there was one
     prune(folder, step, keep)
-    for later in (each for each in checkpoints(folder) if step_of(each) > step):
-        _delete(later)
+    for path in checkpoints(folder):
+        if step_of(path) > step:
+            _delete(path)
     return final
 
 
 def prune(folder: Path, step: int, keep: int) -> None:
     """Deletes all but the last `keep` of the checkpoints up to this step."""
-    for old in [each for each in checkpoints(folder) if step_of(each) <= step][:-keep]:
-        _delete(old)
+    for path in [path for path in checkpoints(folder) if step_of(path) <= step][:-keep]:
+        _delete(path)
 
 
 def _delete(path: Path) -> None:
     doomed = temporary(path)
-    path.rename(doomed)  # no moment at which half of it looks whole
+    path.rename(doomed)  # so that a half-deleted checkpoint never has a checkpoint's name
     _discard(doomed)
 
 
 def _write(folder: Path, step: int, model: nn.Module, optimizer: Optimizer, state: Mapping[str, Any]) -> None:
     tensors = {name: tensor.contiguous() for name, tensor in _model_tensors(model).items()}
-    for name, found in zip(_TENSORS, (tensors, _optimizer_tensors(model, optimizer)), strict=True):
+    for name, content in zip(_TENSORS, (tensors, _optimizer_tensors(model, optimizer)), strict=True):
         with os_errors_of(folder / name):
-            save_file(found, folder / name)
+            save_file(content, folder / name)
     values = {"format_version": FORMAT_VERSION, "step": step, **state}
     sha256 = {name: digest_of(folder / name) for name in _TENSORS} | {"state": _digest_of_state(values)}
     text = json.dumps({**values, "sha256": sha256}, indent=2) + "\n"
@@ -81,7 +84,7 @@ def _write(folder: Path, step: int, model: nn.Module, optimizer: Optimizer, stat
 
 
 def _discard(folder: Path) -> None:
-    """Deletes a checkpoint, but nothing that somebody else has put into its folder."""
+    """Deletes a checkpoint's files, and its folder unless it holds other files."""
     unfinished = [path.name for path in folder.glob(".tmp*") if re.fullmatch(SAFETENSORS_TEMPORARY, path.name)]
     delete_files(folder, (*_TENSORS, "state.json", *unfinished))
     try:
@@ -91,7 +94,7 @@ def _discard(folder: Path) -> None:
 
 
 def checkpoints(folder: Path) -> list[Path]:
-    """Those that were complete when they were written, oldest first."""
+    """Lists the complete checkpoints, oldest first."""
     return sorted((path for path in folder.glob("step-*") if path.name[5:].isdigit()), key=step_of)
 
 
@@ -100,9 +103,9 @@ def step_of(path: Path) -> int:
 
 
 def damage(path: Path) -> str | None:
-    """What is wrong with a checkpoint, compared with the checksums in its state.json; None if it is sound.
+    """Compares a checkpoint with the checksums in its state.json. Returns what is wrong, or None if it is sound.
 
-    Raises `InputError` if another release has written it.
+    Raises `InputError` if another release wrote it.
     """
     try:
         state = json.loads((path / "state.json").read_text(encoding="utf-8"))
@@ -129,33 +132,34 @@ def damage(path: Path) -> str | None:
 
 
 def newest_sound(folder: Path, upto: int | None = None) -> tuple[Path | None, dict[Path, str]]:
-    """The last checkpoint (at most of step `upto`) that is as it was written, and what is wrong with those after it.
+    """Finds the last sound checkpoint, at most of step `upto`. Returns it, and what is wrong with those after it.
 
-    Raises `InputError` if there are checkpoints, but no sound one.
+    Raises `InputError` if there are checkpoints, but none is sound.
     """
     damaged: dict[Path, str] = {}
     for path in reversed(checkpoints(folder)):
         if upto is not None and step_of(path) > upto:
             continue
-        if (found := damage(path)) is None:
+        if (problem := damage(path)) is None:
             return path, damaged
-        damaged[path] = found
+        damaged[path] = problem
     if damaged:
-        told = "; ".join(f"{path.name}: {found}" for path, found in damaged.items())
+        problems = "; ".join(f"{path.name}: {problem}" for path, problem in damaged.items())
         raise InputError(
-            f"{folder} holds no sound checkpoint to go on from ({told}). Restore one from a copy, or begin anew with "
-            "--overwrite"
+            f"{folder} holds no sound checkpoint to go on from ({problems}). Restore one from a copy, or begin anew "
+            "with --overwrite"
         )
     return None, {}
 
 
 def restore(path: Path, model: nn.Module, optimizer: Optimizer) -> dict[str, Any]:
-    """Puts a checkpoint's tensors into model and optimizer; returns its state: `step`, and what `save` was given.
+    """Copies a checkpoint's tensors into model and optimizer. Returns its state: `step`, and the values given to
+    `save`.
 
     Raises `InputError` if it is damaged, or if its tensors are not this model's.
     """
-    if found := damage(path):
-        raise InputError(f"{path}: the checkpoint is damaged: {found}. Restore it from a copy")
+    if problem := damage(path):
+        raise InputError(f"{path}: the checkpoint is damaged: {problem}. Restore it from a copy")
     try:
         state: dict[str, Any] = json.loads((path / "state.json").read_text(encoding="utf-8"))
         tensors, moments = (load_file(path / name) for name in _TENSORS)
@@ -171,7 +175,7 @@ def _digest_of_state(values: Mapping[str, Any]) -> str:
 
 
 def _model_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """Every parameter and persistent buffer, a shared one once, under its first name."""
+    """Returns every parameter and persistent buffer. A shared one is returned once, under its first name."""
     once: dict[int, tuple[str, Tensor]] = {}
     for name, tensor in model.state_dict(keep_vars=True).items():
         once.setdefault(id(tensor), (name, tensor))
@@ -187,8 +191,8 @@ def _optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, Tens
 
 
 def _copy(into: dict[str, Tensor], tensors: dict[str, Tensor], path: Path) -> None:
-    if into.keys() != tensors.keys() or any(into[name].shape != tensors[name].shape for name in into):
-        differ = [name for name in {**into, **tensors} if _shape(into, name) != _shape(tensors, name)]
+    differ = [name for name in {**into, **tensors} if _shape(into, name) != _shape(tensors, name)]
+    if differ:
         name = differ[0]
         raise InputError(
             f"{path}: {len(differ)} tensors are not this model's, such as {name}: expected {_shape(into, name)}, "
@@ -201,16 +205,15 @@ def _copy(into: dict[str, Tensor], tensors: dict[str, Tensor], path: Path) -> No
 
 def _put_moments(model: nn.Module, optimizer: Optimizer, moments: dict[str, Tensor], path: Path) -> None:
     parameters = dict(model.named_parameters())
-    index = {
-        id(each): at for at, each in enumerate(each for group in optimizer.param_groups for each in group["params"])
-    }
+    in_order = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    index = {id(parameter): number for number, parameter in enumerate(in_order)}
     values: dict[int, dict[str, Tensor]] = {}
     for full_name, tensor in moments.items():
         name, _, key = full_name.rpartition("/")
         if name not in parameters:
             raise InputError(f"{path}: {name} is no parameter of this model. Take another --output")
         values.setdefault(index[id(parameters[name])], {})[key] = tensor
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": values})  # it knows which of them go to the device
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": values})  # moves them to the device
 
 
 def _shape(tensors: dict[str, Tensor], name: str) -> str:

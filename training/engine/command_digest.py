@@ -1,7 +1,7 @@
-"""What a training command asks for, as one checksum: equal for two commands whose runs are equal.
+"""Computes one checksum of what a training command asks for: equal checksums mean equal runs.
 
-It is computed of options and files alone, before torch is imported, so that a finished command that is repeated ends at
-once. run.json keeps it beside the full description of the run.
+It needs options and files only, not torch, so that repeating a finished command ends at once. run.json holds it beside
+the full description of the run.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ def finetune_command(config: FinetuneConfig) -> str:
 
 
 def _digests(paths: Iterable[str | Path]) -> list[list[str]]:
-    """Name and checksum of each file; of a dataset folder its manifest's, which names every shard's."""
-    found = []
+    """Returns name and checksum of each file. For a dataset folder it is the manifest's, which holds every shard's."""
+    digests = []
     for path in map(Path, paths):
         file = path / manifest.FILE_NAME if path.is_dir() else path
-        found.append([path.name, digest_of(file) if file.is_file() else ""])
-    return found
+        digests.append([path.name, digest_of(file) if file.is_file() else ""])
+    return digests
 
 
 def _model(name: str) -> Any:
-    """A folder by its files, whatever its path; a name on the hub by itself."""
+    """Returns the names and checksums of a folder's files, without its path; or a name on the hub as it is."""
     folder = Path(name)
     if not folder.is_dir():
         return name

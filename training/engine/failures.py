@@ -1,4 +1,4 @@
-"""What ends a run before its last step: losses that left the numbers, full memory, a signal."""
+"""Early termination: non-finite or diverging loss, out of memory, SIGTERM or SIGINT."""
 
 from __future__ import annotations
 
@@ -22,38 +22,38 @@ from training.recipes.pretraining import PretrainConfig, Recipe
 from training.runtime.distributed import rank
 from training.runtime.errors import TrainingError
 
-REMEMBERED = 100  # losses, to tell an explosion by
+REMEMBERED = 100  # losses that a diverging one is compared with
 
 
 def check_divergence(
     row: Mapping[str, float],
-    before: Sequence[float],
+    losses_before: Sequence[float],
     recipe: Recipe | FinetuneRecipe,
     step: int,
     fetched: StepBatches,
-    found: Sequence[Mapping[str, Loss]],
+    micro_batch_losses: Sequence[Mapping[str, Loss]],
     checkpoints: Path,
 ) -> None:
-    """Raises `TrainingError` if loss or gradient are no numbers, or the loss is more than `stop_loss_factor` times
-    the largest of the last 100 steps. The weights are lost by then; the last checkpoint is not."""
+    """Raises `TrainingError` if loss or gradient norm are not finite, or the loss is more than `stop_loss_factor` times
+    the largest of the last 100 steps. The message names the last sound checkpoint and the batch's examples."""
     factor = recipe.stop_loss_factor
-    numbers = math.isfinite(row["loss"]) and math.isfinite(row["gradient_norm"])
-    exploded = factor and len(before) == REMEMBERED and row["loss"] > factor * max(before)
-    if numbers and not exploded:
+    is_finite = math.isfinite(row["loss"]) and math.isfinite(row["gradient_norm"])
+    diverged = factor and len(losses_before) == REMEMBERED and row["loss"] > factor * max(losses_before)
+    if is_finite and not diverged:
         return
     bad = [
         batch
-        for batch, losses in zip(fetched.micro_batches, found, strict=True)
+        for batch, losses in zip(fetched.micro_batches, micro_batch_losses, strict=True)
         if not all(math.isfinite(loss.total.item()) for loss in losses.values())
     ]
-    ids = [each for batch in bad or fetched.micro_batches for each in batch.example_ids]
+    ids = [id for batch in bad or fetched.micro_batches for id in batch.example_ids]
     kept = _last_sound(checkpoints, step)
-    usual = f" after at most {max(before):.4g} in the {len(before)} steps before" if before else ""
+    usual = f" after at most {max(losses_before):.4g} in the {len(losses_before)} steps before" if losses_before else ""
     raise TrainingError(
         f"Step {step + 1}: loss {row['loss']:.4g}, gradient norm {row['gradient_norm']:.4g}{usual}. "
         + (f"The weights of {kept} are sound. " if kept else "")
         + "In another --output, try a lower --learning-rate or a longer --warmup-steps"
-        + ("" if numbers or recipe.precision == "fp32" else ", or --precision fp32")
+        + ("" if is_finite or recipe.precision == "fp32" else ", or --precision fp32")
         + f". Process {rank()} was reading these examples: {' '.join(ids)}"
     )
 
@@ -67,6 +67,7 @@ def _last_sound(checkpoints: Path, step: int) -> Path | None:
 
 @contextmanager
 def memory_errors_explained(config: PretrainConfig | FinetuneConfig) -> Iterator[None]:
+    """Inside, running out of the device's memory raises a `TrainingError` that names the options to change."""
     try:
         yield
     except torch.cuda.OutOfMemoryError as error:
@@ -81,6 +82,8 @@ def memory_errors_explained(config: PretrainConfig | FinetuneConfig) -> Iterator
 
 
 class Stop(NamedTuple):
+    """The signals that asked the run to stop."""
+
     received: list[int]
 
     @property
@@ -94,18 +97,18 @@ class Stop(NamedTuple):
 
 @contextmanager
 def stop_signal() -> Iterator[Stop]:
-    """Inside, SIGTERM and the first Ctrl-C are noted, to stop after the step with a checkpoint; a second Ctrl-C stops
-    at once."""
+    """Inside, SIGTERM and the first Ctrl-C are recorded, so that the run stops after the step, with a checkpoint. A
+    second Ctrl-C stops it at once."""
     stop = Stop([])
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
 
-    def note(number: int, _: Any) -> None:
+    def record(number: int, _: Any) -> None:
         stop.received.append(number)
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
-    before = {number: signal.signal(number, note) for number in (signal.SIGTERM, signal.SIGINT)}
+    before = {number: signal.signal(number, record) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield stop
     finally:
@@ -115,10 +118,12 @@ def stop_signal() -> Iterator[Stop]:
 
 @contextmanager
 def shield_workers_from_signals(batches: Iterator[StepBatches]) -> Iterator[Iterator[StepBatches]]:
-    """The same batches, of a loader whose workers are started where SIGTERM and Ctrl-C do not reach them, and are ended
-    with the block. A terminal, torchrun and schedulers send those to every process, and without its workers a run could
-    not finish its step."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})  # processes inherit it
+    """Yields the same batches. The loader's workers start with SIGTERM and SIGINT blocked, and end with the block.
+
+    A terminal, torchrun and schedulers send these signals to every process, and without its workers a run could not
+    finish its step.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})  # workers inherit the mask
     try:
         first = next(batches)
     finally:

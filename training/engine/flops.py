@@ -1,10 +1,9 @@
-"""Model FLOPs: how much of a device's arithmetic a run uses (MFU), by one stated formula.
+"""Counts the model FLOPs of a step, from which the log computes model FLOPs utilisation (MFU).
 
-Counted: multiplications and additions of matrix products, forward once and backward twice. D is the hidden size, F the
-inner size, V the vocabulary. For a sequence of n tokens each of the encoder's layers has 2·n·(4·D² + 2·D·F) for its
-projections and 4·n²·D for attention; a token that MLM predicts has 2·(D² + D·V). Not counted: embeddings, norms, the
-small span heads, and whatever is computed again (activation checkpointing, GradCache): memory bought with time lowers
-the MFU, as it should.
+FLOPs are the multiplications and additions of matrix products, forward once and backward twice. D is the hidden size, F
+the inner size, V the vocabulary. For a sequence of n tokens each layer of the encoder takes 2·n·(4·D² + 2·D·F) for its
+projections and 4·n²·D for attention; a token that MLM predicts takes 2·(D² + D·V). Embeddings, norms, the small span
+heads and recomputation (activation checkpointing, GradCache) are not counted: recomputation lowers the MFU.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import NamedTuple
 from training.data.batches import Packed
 
 FORWARD_AND_BACKWARD = 3  # the gradient of a product is two products
-# Dense bf16 products per second, of the makers' data sheets; the first name that occurs in the device's counts.
+# Dense bf16 FLOPs per second, from the makers' data sheets. The first name that occurs in the device's name applies.
 PEAK_FLOPS = {
     "B200": 2250e12,
     "H200": 989e12,
@@ -39,7 +38,7 @@ class EncoderSize(NamedTuple):
 
 
 def model_flops(size: EncoderSize, passes: Iterable[Packed], predicted_tokens: int = 0) -> float:
-    """Of a training step that runs the encoder over `passes`, all of them on one device."""
+    """Returns the FLOPs of a training step that runs the encoder over `passes` on one device."""
     total = 2.0 * predicted_tokens * size.hidden * (size.hidden + size.vocabulary)
     for packed in passes:
         lengths_N = packed.bounds_N1.diff().double()
@@ -49,5 +48,5 @@ def model_flops(size: EncoderSize, passes: Iterable[Packed], predicted_tokens: i
 
 
 def peak_flops(device_name: str) -> float | None:
-    """None where nobody has stated it: no MFU is shown there, as on a CPU."""
+    """Returns a device's peak in FLOPs per second, or None for a CPU or an unlisted GPU, which get no MFU."""
     return next((peak for name, peak in PEAK_FLOPS.items() if name in device_name), None)

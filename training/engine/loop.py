@@ -1,7 +1,7 @@
-"""The one training loop. A method says what a step computes, batches say on what; nothing else owns a loop.
+"""The training loop of pre-training and fine-tuning. A method (training/methods/base.py) computes the losses of a step.
 
 A step is a function of the weights, the optimizer's moments and (seed, step, rank): order, masks and dropout carry no
-state. So a run that was killed goes on from its last checkpoint to the same losses and weights, on a CPU to the bit.
+state. So a run that was killed goes on from its last checkpoint to the same losses and weights, bit for bit on a CPU.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from training.recipes.finetuning import FinetuneConfig, FinetuneRecipe
 from training.recipes.pretraining import PretrainConfig, Recipe
 from training.runtime.distributed import all_reduce_sum, barrier, from_first_rank, rank, world_size
 
-_DROPOUT = 6  # a stream of random numbers of its own
+_DROPOUT = 6  # number of this stream of random numbers
 
 
 def train(
@@ -52,17 +52,17 @@ def train(
     open_log: Callable[[int], MetricsLog | SilentLog],
     ends_after: Callable[[int, MetricsLog | SilentLog], bool] = lambda done, log: False,
 ) -> tuple[int, int | None]:
-    """Trains `model` on from its last checkpoint, or from the start, to the recipe's last step.
+    """Trains `model` from its last checkpoint, or from the start, to the recipe's last step.
 
-    `batches_from(step)` gives this rank's batches of every step from `step`, counted from 0, on; `open_log` is
-    called with the steps done. After every step `ends_after` is told how many are done, and may end the training there,
-    on every rank alike; it leaves the weights as they are. Returns the steps done and, if a signal asked it to stop,
-    the signal. Raises `TrainingError` where training cannot go on.
+    `batches_from(step)` iterates over this rank's batches from `step`, counted from 0; `open_log(done)` opens the log.
+    After every step the loop calls `ends_after(done, log)`, which ends the training if it returns True, on every rank
+    alike; it must not change the weights. Returns the steps done and, if a signal stopped the run, the signal. Raises
+    `TrainingError` where training cannot go on.
     """
     recipe, checkpoints = config.recipe, Path(config.output) / "checkpoints"
     optimizer = make_optimizer(model, recipe, device)
     done, losses_before = resume(checkpoints, model, optimizer)
-    if rank() == 0:  # a process may have been killed before it could
+    if rank() == 0:  # a killed process may have left more than `keep_checkpoints`
         checkpoint.prune(checkpoints, done, config.keep_checkpoints)
     if done == recipe.steps:
         return done, None
@@ -76,31 +76,15 @@ def train(
         for step in range(done, recipe.steps):
             begun = time.perf_counter()
             fetched = next(batches)
-            counts = step_counts([method.counts(batch) for batch in fetched.micro_batches])
-            on_device = [batch.to(device) for batch in fetched.micro_batches]
-            prepare = preparing(recipe, step, device)
-
-            found: list[dict[str, Loss]] = []
-            for at, shared in enumerate(method.precompute(model, on_device, prepare)):
-                with prepare(at):
-                    losses = method.losses(model, on_device[at], shared)
-                torch.autograd.backward(normalised(weighted(losses, method.weights), counts))
-                found.append({name: loss._replace(total=loss.total.detach()) for name, loss in losses.items()})
-            average_gradients(model)
-            gradient_norm = clip_gradients(model, recipe.max_gradient_norm)
-            for group in optimizer.param_groups:
-                group["lr"] = learning_rate(recipe, step)
-            optimizer.step()
-            optimizer.zero_grad()
-
-            sums = summed(found, work_of(fetched, method, size), stop.asked_for)  # waits for the device
+            losses, gradient_norm = take_step(model, optimizer, method, fetched, recipe, step, device)
+            sums = summed(losses, work_of(fetched, method, size), stop.asked_for)  # waits for the device
             seconds = time.perf_counter() - begun
             row = figures(sums, method.weights, seconds, device) | {
                 "lr": learning_rate(recipe, step),
                 "gradient_norm": gradient_norm.item(),
                 "loader_wait": min(1.0, fetched.seconds_waited / seconds),
             }
-            check_divergence(row, losses_before, recipe, step, fetched, found, checkpoints)
+            check_divergence(row, losses_before, recipe, step, fetched, losses, checkpoints)
             losses_before.append(row["loss"])
             log.write(step + 1, row)
 
@@ -116,15 +100,45 @@ def train(
     return done, None
 
 
+def take_step(
+    model: nn.Module,
+    optimizer: Optimizer,
+    method: Method,
+    fetched: StepBatches,
+    recipe: Recipe | FinetuneRecipe,
+    step: int,
+    device: torch.device,
+) -> tuple[list[dict[str, Loss]], Tensor]:
+    """Updates the weights once. Returns the losses of each micro-batch, before their weights and without gradients, and
+    the norm of the gradient before clipping."""
+    counts = step_counts([method.counts(batch) for batch in fetched.micro_batches])
+    on_device = [batch.to(device) for batch in fetched.micro_batches]
+    prepare = preparing(recipe, step, device)
+
+    detached: list[dict[str, Loss]] = []
+    for number, shared in enumerate(method.precompute(model, on_device, prepare)):
+        with prepare(number):
+            losses = method.losses(model, on_device[number], shared)
+        torch.autograd.backward(normalised(weighted(losses, method.weights), counts))
+        detached.append({name: loss._replace(total=loss.total.detach()) for name, loss in losses.items()})
+    average_gradients(model)
+    gradient_norm = clip_gradients(model, recipe.max_gradient_norm)
+    for group in optimizer.param_groups:
+        group["lr"] = learning_rate(recipe, step)
+    optimizer.step()
+    optimizer.zero_grad()
+    return detached, gradient_norm
+
+
 # --- before the first step --------------------------------------------------------------------------------------------
 
 
 def make_optimizer(model: nn.Module, recipe: Recipe | FinetuneRecipe, device: torch.device) -> Optimizer:
-    """Adam or AdamW; weight decay on matrices only, not on biases and norms."""
+    """Makes Adam or AdamW. Weight decay applies to matrices only, not to biases and norms."""
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
-        {"params": [each for each in parameters if each.ndim > 1], "weight_decay": recipe.weight_decay},
-        {"params": [each for each in parameters if each.ndim <= 1], "weight_decay": 0.0},
+        {"params": [parameter for parameter in parameters if parameter.ndim > 1], "weight_decay": recipe.weight_decay},
+        {"params": [parameter for parameter in parameters if parameter.ndim <= 1], "weight_decay": 0.0},
     ]
     kind = {"adam": Adam, "adamw": AdamW}[recipe.optimizer]
     return kind(
@@ -137,16 +151,16 @@ def make_optimizer(model: nn.Module, recipe: Recipe | FinetuneRecipe, device: to
 
 
 def resume(checkpoints: Path, model: nn.Module, optimizer: Optimizer) -> tuple[int, deque[float]]:
-    """Steps done, and the losses of the last of them. Damaged checkpoints are told of, and the newest sound one taken.
+    """Restores the newest sound checkpoint and reports damaged ones. Returns the steps done and the last losses.
 
-    Raises `InputError` if none of them is sound.
+    Raises `InputError` if there are checkpoints, but none is sound.
     """
-    found, damaged = from_first_rank(lambda: checkpoint.newest_sound(checkpoints))
-    for path, what in damaged.items() if rank() == 0 else ():
-        print(f"{path} is damaged, and not gone on from: {what}", file=sys.stderr, flush=True)
-    if found is None:
+    newest, damaged = from_first_rank(lambda: checkpoint.newest_sound(checkpoints))
+    for path, problem in damaged.items() if rank() == 0 else ():
+        print(f"{path} is damaged, and not gone on from: {problem}", file=sys.stderr, flush=True)
+    if newest is None:
         return 0, deque(maxlen=REMEMBERED)
-    state = checkpoint.restore(found, model, optimizer)
+    state = checkpoint.restore(newest, model, optimizer)
     return state["step"], deque(state["losses"], maxlen=REMEMBERED)
 
 
@@ -154,11 +168,11 @@ def resume(checkpoints: Path, model: nn.Module, optimizer: Optimizer) -> tuple[i
 
 
 def preparing(recipe: Recipe | FinetuneRecipe, step: int, device: torch.device) -> Prepare:
-    """`with prepare(i):` around the passes of micro-batch i: seeds dropout, by which its two passes in GradCache agree,
-    and sets the precision."""
+    """Returns `prepare(i)`, the context manager for the passes of micro-batch i. It sets the precision and seeds
+    dropout, so that the two passes of GradCache drop the same units."""
 
-    def prepare(at: int) -> AbstractContextManager[Any]:
-        torch.manual_seed(stateless_random.key(recipe.seed, _DROPOUT, step, rank(), at))
+    def prepare(number: int) -> AbstractContextManager[Any]:
+        torch.manual_seed(stateless_random.key(recipe.seed, _DROPOUT, step, rank(), number))
         return torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bf16")
 
     return prepare
@@ -169,14 +183,17 @@ def weighted(losses: Mapping[str, Loss], weights: Mapping[str, float]) -> dict[s
 
 
 def average_gradients(model: nn.Module) -> None:
-    """Over ranks. What `DistributedDataParallel` does, without its buckets, which it lays out anew after its first
-    step: that changes the order of sums over three ranks or more, and so the bits of a run that goes on. Nor would they
-    hide much: most of the bytes are the embeddings', whose gradient is ready last."""
+    """Averages the gradients over ranks.
+
+    `DistributedDataParallel` would lay out its buckets anew after the first step, which changes the order of sums over
+    three ranks or more, and so the bits of a run that is resumed. Its overlap of communication and computation would
+    hide little: most of the bytes are the embeddings', whose gradient is ready last.
+    """
     if world_size() == 1:
         return
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     for parameter in parameters:
-        if parameter.grad is None:  # nothing in this rank's share needed it
+        if parameter.grad is None:  # no example of this rank uses it
             parameter.grad = torch.zeros_like(parameter)
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
     for work in [dist.all_reduce(gradient, async_op=True) for gradient in gradients]:
@@ -185,24 +202,25 @@ def average_gradients(model: nn.Module) -> None:
 
 
 def clip_gradients(model: nn.Module, max_norm: float) -> Tensor:
-    """Scales all gradients so that their norm is at most `max_norm`, if that is not 0; returns the norm before."""
+    """Scales all gradients so that their norm is at most `max_norm`, unless that is 0. Returns the norm before."""
     return nn.utils.clip_grad_norm_(model.parameters(), max_norm or math.inf)
 
 
 def learning_rate(recipe: Recipe | FinetuneRecipe, step: int) -> float:
-    """Of the step, counted from 0: up to the full rate in `warmup_steps`, then down to almost 0 at the last.
+    """Returns the rate of a step, counted from 0: it rises to the full rate in `warmup_steps`, then falls linearly to
+    almost 0 at the last step.
 
-    5 steps, 2 of them warm-up: 1/2, 1, 3/4, 1/2, 1/4 of the full rate.
+    With 5 steps, 2 of them warm-up, the rates are 1/2, 1, 3/4, 1/2, 1/4 of the full rate.
     """
     number, steps, warmup = step + 1, recipe.steps, max(1, recipe.warmup_steps)
     return recipe.learning_rate * min(number / warmup, (steps + 1 - number) / (steps + 1 - warmup))
 
 
-# --- what is told of a step -------------------------------------------------------------------------------------------
+# --- the log of a step ------------------------------------------------------------------------------------------------
 
 
 def work_of(fetched: StepBatches, method: Method, size: EncoderSize) -> dict[str, float]:
-    """What this rank's micro-batches, in the host's memory, give the device to do; what was lost on the way."""
+    """Counts this rank's examples, tokens, FLOPs and losses of data in a step, from batches in the host's memory."""
     batches = fetched.micro_batches
     passes = [packed for batch in batches for packed in method.encoder_inputs(batch)]
     predicted = sum(len(getattr(batch, "labels_M", ())) for batch in batches)
@@ -215,10 +233,11 @@ def work_of(fetched: StepBatches, method: Method, size: EncoderSize) -> dict[str
     }
 
 
-def summed(found: Sequence[Mapping[str, Loss]], work: Mapping[str, float], stop: bool) -> dict[str, float]:
-    """Totals, counts and figures of a step's micro-batches, over all ranks: one wait for the device, one message."""
+def summed(micro_batches: Sequence[Mapping[str, Loss]], work: Mapping[str, float], stop: bool) -> dict[str, float]:
+    """Sums totals, counts and figures over a step's micro-batches and all ranks, with one wait for the device and one
+    message between ranks."""
     names, values = [], []
-    for losses in found:
+    for losses in micro_batches:
         for name, loss in losses.items():
             figures = [(f"{name}_{figure}", value) for figure, value in loss.figures.items()]
             for key, pair in (("loss/" + name, torch.stack([loss.total, loss.count]).double()), *figures):
@@ -233,7 +252,7 @@ def summed(found: Sequence[Mapping[str, Loss]], work: Mapping[str, float], stop:
 def figures(
     sums: Mapping[str, float], weights: Mapping[str, float], seconds: float, device: torch.device
 ) -> dict[str, float]:
-    """A row of the log (training/engine/metrics_log.py), as far as it follows from a step's sums."""
+    """Computes the part of a row of the log (training/engine/metrics_log.py) that follows from a step's sums."""
     means = {
         name.removesuffix(" total"): total / max(1.0, sums[name.removesuffix("total") + "count"])
         for name, total in sums.items()

@@ -1,17 +1,17 @@
-"""What a run tells: a line for people, `metrics.jsonl` with a row a step, TensorBoard.
+"""Logs a run: a progress line, `metrics.jsonl` with a row for each step, and TensorBoard.
 
-Figures of a row (every process's together, unless it says otherwise):
+Figures of a row, over all processes unless stated otherwise:
   step              steps done, counted from 1
-  loss, loss/NAME   what is minimised, and its parts before their weights
-  NAME_FIGURE       what an objective reports beside its loss, a share: wae_exact, mlm_correct …
-  lr, gradient_norm the norm before clipping
-  examples, tokens  of the step: the encoder's tokens, both passes where there are two
-  examples_per_s, tokens_per_s, seconds   of the step, wall clock
-  mfu               share of the devices' peak (training/engine/flops.py); absent where the peak is not known
-  lost/REASON       rows of the step that could not be used, questions and answers that were left out or blurred
-  padding           share of the computed tokens that are none
+  loss, loss/NAME   the weighted sum that is minimised, and its parts before their weights
+  NAME_FIGURE       a share from 0 to 1 that an objective reports with its loss: wae_exact, mlm_correct …
+  lr, gradient_norm the learning rate, and the gradient's norm before clipping
+  examples, tokens  numbers in the step; tokens are counted in each pass of the encoder
+  examples_per_s, tokens_per_s, seconds   speed and duration of the step, wall clock
+  mfu               model FLOPs as a share of the devices' peak (training/engine/flops.py); absent without a known peak
+  lost/REASON       rows that could not be used, and questions and answers that were left out or changed
+  padding           share of the computed tokens that are padding
   loader_wait       share of the step's seconds in which this process waited for its batch
-  memory            GiB, the most that this process's tensors took on the device so far; absent on a CPU
+  memory            GiB, this process's peak of allocated memory on the device; absent on a CPU
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from typing import Any, TextIO
 
 from training.runtime import atomic_write
 
-# What becomes of data on its way to the model (training/data/features.py).
+# Reason → what features lose of the data (training/data/features.py).
 LOST = {
     "truncated_question": "questions beyond the limit of tokens, left out",
     "truncated_answer": "answers beyond the limit of tokens, left out",
@@ -43,7 +43,7 @@ LOST = {
     "no_question": "examples without a question, left out",
     "no_answer": "examples without an answer, left out",
 }
-# What else the readers of benchmarks' files and the makers of windows notice.
+# Reason → what readers of benchmarks' files and windows lose or notice.
 NOTED = {
     "truncated_query": "sequences whose query is cut to the limit of tokens",
     "truncated_pair": "pairs that are cut to the limit of tokens",
@@ -54,7 +54,7 @@ NOTED = {
     "ambiguous_offset": "answers of which their file knows only the first of several places",
     "duplicate_id": "records whose id another has, too",
 }
-# The shares that a person watches, and what they are.
+# Figure → its label on the progress line.
 FIGURES = {
     "clism_exact": "answers found",
     "wae_exact": "answers found",
@@ -67,15 +67,17 @@ FIGURES = {
     "tags_correct": "tags right",
     "pairs_correct": "pairs right",
 }
-RECENT = 100  # steps whose losses and speeds are remembered
+RECENT = 100  # steps that the means on the progress line are over
 SECONDS_BETWEEN_LINES = 30.0
-POINTS = 2_000  # of a curve in TensorBoard, about
-LINES = 20  # of a run that is not shown on a terminal, at least
+POINTS = 2_000  # of a curve in TensorBoard, approximately
+LINES = 20  # least number of progress lines of a run whose output is no terminal
 
 
 class MetricsLog:
-    """The log of a run of `steps` steps that has done `start` of them. Rows after `start` are cut from an earlier log:
-    the run that wrote them went on beyond its last checkpoint before it was stopped, and this one repeats them."""
+    """The log of a run that has done `start` of `steps` steps.
+
+    Rows after `start` are cut from an earlier log: they were written after the last checkpoint and will be repeated.
+    """
 
     def __init__(self, folder: Path, steps: int, start: int, stream: TextIO | None = None) -> None:
         from torch.utils.tensorboard import SummaryWriter  # takes a second to import
@@ -95,7 +97,7 @@ class MetricsLog:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._live and self._shown_at > -math.inf:
             print(file=self._stream)
-        with ExitStack() as stack:  # all of it, whatever fails
+        with ExitStack() as stack:  # closes everything, also after an error
             stack.enter_context(atomic_write.os_errors_of(self._folder / "tensorboard"))
             stack.callback(self._board.close)
             stack.callback(self._board.flush)  # raises what its thread could not write
@@ -103,6 +105,7 @@ class MetricsLog:
             stack.callback(self._rows.close)
 
     def write(self, step: int, figures: Mapping[str, float]) -> None:
+        """Writes the row of a step."""
         row = {"step": step, **figures}
         self.recent.append(row)
         with atomic_write.os_errors_of(self._folder / "metrics.jsonl"):
@@ -114,7 +117,7 @@ class MetricsLog:
         self._show(step)
 
     def print_line(self, text: str) -> None:
-        """A line of its own, above the progress bar where there is one."""
+        """Prints a line, above the progress bar if there is one."""
         print(f"\r\x1b[K{text}" if self._live else text, file=self._stream, flush=True)
 
     def _show(self, step: int) -> None:
@@ -132,7 +135,7 @@ class MetricsLog:
 
 
 class SilentLog:
-    """The log of every process but the first."""
+    """The log of all processes but the first: it writes nothing."""
 
     def __enter__(self) -> SilentLog:
         return self
@@ -149,17 +152,17 @@ def progress_line(step: int, steps: int, start: int, seconds: float, recent: deq
 
     The loss is the last step's; shares and speeds are means over the recent steps since the run was begun or resumed.
     """
-    row, here = recent[-1], [each for each in recent if each["step"] > start]
+    row, own = recent[-1], [row for row in recent if row["step"] > start]
     parts = {name.removeprefix("loss/"): value for name, value in row.items() if name.startswith("loss/")}
     shown = [f"step {step:,}/{steps:,}", f"loss {row['loss']:.4g}"]
     if len(parts) > 1:
         shown[-1] += f" ({', '.join(f'{name} {value:.4g}' for name, value in parts.items())})"
     shown += [
-        f"{label} {sum(each[name] for each in here) / len(here):.0%}" for name, label in FIGURES.items() if name in row
+        f"{label} {sum(row[name] for row in own) / len(own):.0%}" for name, label in FIGURES.items() if name in row
     ]
     shown += [f"lr {row['lr']:.2g}", f"|g| {row['gradient_norm']:.3g}"]
     for name in ("tokens", "examples"):
-        speed = sum(each[name] for each in here) / sum(each["seconds"] for each in here)
+        speed = sum(row[name] for row in own) / sum(row["seconds"] for row in own)
         shown.append(f"{_short(speed)} {name}/s")
     if "mfu" in row:
         shown.append(f"MFU {row['mfu']:.0%}")
@@ -171,10 +174,7 @@ def progress_line(step: int, steps: int, start: int, seconds: float, recent: deq
 
 
 def cut_after(path: Path, step: int) -> deque[dict[str, float]]:
-    """Leaves the rows of a `metrics.jsonl` up to `step`, and returns the recent ones of them.
-
-    A last line that a killed run left unfinished goes too.
-    """
+    """Cuts the rows after `step`, or after an incomplete line, from a `metrics.jsonl`. Returns the recent rows."""
     recent: deque[dict[str, float]] = deque(maxlen=RECENT)
     with atomic_write.replacing(path) as rows:
         for line in path.open(encoding="utf-8", errors="replace") if path.exists() else ():
@@ -187,7 +187,7 @@ def cut_after(path: Path, step: int) -> deque[dict[str, float]]:
 
 
 def _row(line: str) -> dict[str, float] | None:
-    """None for a line that a killed process left unfinished, or that was damaged."""
+    """Parses a line. Returns None if it is incomplete or damaged."""
     try:
         row: dict[str, float] = json.loads(line)
         return row if line.endswith("\n") and row["step"] > 0 else None
@@ -203,7 +203,7 @@ def terminal_width() -> int:
 
 
 def _short(number: float) -> str:
-    """`12.3k`"""
+    """Formats a number as in `12.3k`."""
     for size, name in ((1e6, "M"), (1e3, "k")):
         if number >= size:
             return f"{number / size:.3g}{name}"

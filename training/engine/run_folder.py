@@ -1,15 +1,12 @@
-"""A run's folder: `run.json` says what the run is, so that its command, repeated, goes on with it, and no other does.
+"""Identifies the run of a folder. A repeated command resumes its own run and refuses any other.
 
-run.json          recipe, data, model, versions, commit: written first
-checkpoints/      training/engine/checkpoint.py
-metrics.jsonl, tensorboard/   training/engine/metrics_log.py
-model/            training/models/folder.py: written last
-Any other file in the folder is not ours: no command deletes it, and every command refuses to write beside it
-(training/runtime/outputs.py). Fine-tuning also writes dev.jsonl (training/engine/best_checkpoint.py); best/, which
-becomes model/ at the end, and then last/ if the last weights are not the best;
- baseline/ and candidates/ of two-stage training; results/ of evaluations.
-With --overwrite, a new run is made in `.NAME.new` beside the complete old one, which it replaces at its end.
-Processes on several machines need a file system that all of them see.
+run.json          recipe, data, model, versions, commit: written first checkpoints/      training/engine/checkpoint.py
+metrics.jsonl, tensorboard/   training/engine/metrics_log.py model/            training/models/folder.py: written last
+Fine-tuning also writes dev.jsonl (training/engine/best_checkpoint.py), best/, which becomes model/ at the end, and
+last/ if the last weights are not the best. Two-stage training writes baseline/ and candidates/, evaluations write
+results/. Any other file in the folder is foreign: no command deletes it, and every command refuses to write into its
+folder (training/runtime/outputs.py). With --overwrite, a new run is made in `.NAME.new` and replaces a complete old one
+at its end. Processes on several machines need a shared file system.
 """
 
 from __future__ import annotations
@@ -29,13 +26,12 @@ from training.runtime.outputs import fingerprint_of_dataset as fingerprint_of_da
 
 FORMAT_VERSION = 1
 FILE_NAME = "run.json"
-# What decides a run's result; what else differs is told, and no hindrance.
+# Fields that must match to resume; other differences are only logged.
 DECIDING = ("recipe", "data", "weights", "model", "baseline", "selection")
 
 
 def identity(run: Mapping[str, Any], processes: int) -> dict[str, Any]:
-    """What `run.json` holds: plain JSON values. `run` is what the command says of itself, with the keys of `DECIDING`
-    that apply."""
+    """Returns the JSON values of `run.json`. `run` describes the command, with the keys of `DECIDING` that apply."""
     names = ("numpy", "pyarrow", "tokenizers", "torch", "transformers")
     return {
         "format_version": FORMAT_VERSION,
@@ -47,9 +43,9 @@ def identity(run: Mapping[str, Any], processes: int) -> dict[str, Any]:
 
 
 def begin(folder: Path, now: Mapping[str, Any], replaceable: bool = False) -> list[str]:
-    """Begins the run that `now` describes, or goes on with it; returns what differs without deciding the result.
+    """Begins or resumes the run that `now` describes. Returns the differences that do not decide the result.
 
-    Raises `ConfigError` if another run stands in the folder, unless that one is `replaceable` or never took a step.
+    Raises `ConfigError` if the folder holds another run, unless that one is `replaceable` or never took a step.
     """
     path, now = folder / FILE_NAME, json.loads(json.dumps(now))
     kept = outputs.OF_TWO_STAGES if now.get("baseline") else ()
@@ -69,8 +65,11 @@ def begin(folder: Path, now: Mapping[str, Any], replaceable: bool = False) -> li
 
 
 def refuse_another_recipe(folder: Path, recipe: Mapping[str, Any]) -> None:
-    """Raises `ConfigError` as `begin` does, for what is known before a run's first stage: all of the recipe but what
-    the data and the device decide, and the model, which is known by its weights."""
+    """Raises `ConfigError` as `begin` does, but before a run's first stage.
+
+    It compares the recipe without steps and precision, which depend on the data and the device, and without the model,
+    which `begin` compares by its weights.
+    """
     if not (outputs.is_run(folder) and outputs.has_progress(folder)):
         return
     before = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))["recipe"]
@@ -97,7 +96,7 @@ def _changed(folder: Path, before: Any, now: Any, kept: Iterable[str]) -> list[t
 
 
 def _has_own_progress(folder: Path, kept: Iterable[str]) -> bool:
-    """A baseline that this run goes on with does not count."""
+    """Returns whether the folder's run took a step. A baseline that this run reuses does not count."""
     baseline = folder / "baseline"
     if "baseline" in kept or not outputs.is_run(baseline):
         return outputs.has_progress(folder)
@@ -105,19 +104,21 @@ def _has_own_progress(folder: Path, kept: Iterable[str]) -> bool:
 
 
 def _with_model_as_in(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """The recipe of a run with its model's name as `now` has it, if both may be one model."""
+    """Returns the recipe with its model's name taken from `now`, if both names may be one model's."""
     is_one = "model" in before and "model" in now and _one_path(before["model"], now["model"])
     return {**before, "model": now["model"]} if is_one else dict(before)
 
 
 def _one_path(before: str, now: str) -> bool:
-    """Whether both may be one model, whose weights are compared besides: named from another folder, or written by an
-    older release, which wrote whole paths, one ends like the other."""
-    parts = [Path(shown_path(each)).parts for each in (before, now)]
+    """Returns whether both names may be one model's: one path ends like the other.
+
+    The command may run in another folder, and an older release wrote whole paths. The weights are compared separately.
+    """
+    parts = [Path(shown_path(name)).parts for name in (before, now)]
     shared = min(map(len, parts))
     return shared > 0 and parts[0][-shared:] == parts[1][-shared:]
 
 
 def shown_recipe(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """A recipe as files hold it: the path of its model says nothing of the machine."""
+    """Returns a recipe for output files, with a model path that reveals nothing of the machine."""
     return {**recipe, "model": shown_path(recipe["model"])} if "model" in recipe else dict(recipe)

@@ -1,4 +1,4 @@
-"""What every run does before its first step, and says at its last, whether it pre-trains or fine-tunes."""
+"""Starts and ends a run: what pre-training and fine-tuning do before the first step and after the last."""
 
 from __future__ import annotations
 
@@ -25,28 +25,29 @@ from training.runtime.outputs import RunTarget, reserve_run_folder, run_files
 
 
 class RunOutcome(NamedTuple):
-    """How a run ended, on this process."""
+    """How a run ended, for this process."""
 
     steps: int  # done
     stopped_by: int | None  # the signal that ended it before the recipe's last step
-    first_rank: bool  # whether this process speaks for all
+    first_rank: bool  # whether this process prints for all
 
 
 def choose_device(name: str, found: torch.device) -> torch.device:
+    """Returns the device that `--device` names; `found` is this rank's. Raises `ConfigError` for a missing GPU."""
     if name == "cuda" and found.type != "cuda":
         raise ConfigError("--device cuda: torch sees no GPU. Leave the option out to use the CPU")
     return torch.device("cpu") if name == "cpu" else found
 
 
 def resolve_precision(recipe: Recipe | FinetuneRecipe, device: torch.device) -> Literal["bf16", "fp32"]:
-    """What the recipe's `auto` comes to, as run.json and the model card tell it."""
+    """Returns the recipe's precision, with bf16 or fp32 for `auto`, as run.json and the model card show it."""
     if recipe.precision == "auto":
         return "bf16" if device.type == "cuda" else "fp32"
     return recipe.precision
 
 
 def fingerprint(model: nn.Module) -> str:
-    """SHA-256 of all weights, in order of their names."""
+    """Computes the SHA-256 of all weights, in the order of their names."""
     digest = hashlib.sha256()
     for name, tensor in sorted(model.state_dict().items()):
         digest.update(f"{name} {tuple(tensor.shape)}".encode())
@@ -72,7 +73,7 @@ def reserve_output(output: Path, overwrite: bool, command: str) -> Iterator[RunT
 
 
 def finish_run(output: Path, target: RunTarget, finished: RunOutcome) -> RunOutcome:
-    """Puts a run that is through into its place."""
+    """Moves a complete new run to `output`, on the first rank, if it was made beside an old one."""
     if target.is_new and not finished.stopped_by and rank() == 0:
         finish_replacement(output, run_files)
     barrier()
@@ -80,26 +81,26 @@ def finish_run(output: Path, target: RunTarget, finished: RunOutcome) -> RunOutc
 
 
 def begin_or_resume(output: Path, now: Callable[[], Mapping[str, Any]], replaceable: bool = False) -> list[str]:
-    """Writes run.json, or compares with the one there; all ranks go on together. Returns what to tell of it."""
+    """Writes run.json, or compares it with the existing one. All ranks wait. Returns the differences to print."""
     changed = from_first_rank(
         lambda: run_folder.begin(output, run_folder.identity(now(), world_size()), replaceable=replaceable)
     )
-    return [f"Not as when the run was begun, so not the same to the bit: {each}" for each in changed]
+    return [f"Not as when the run was begun, so not the same to the bit: {difference}" for difference in changed]
 
 
 def delete_previous_run(output: Path) -> None:
-    """Deletes what --overwrite gives up, an unfinished run: late, when all that was asked for has turned out to make
-    sense."""
+    """Deletes the unfinished run that --overwrite gives up. Called late, once all settings and inputs are known to be
+    valid."""
     from_first_rank(lambda: delete_output(output, run_files))
 
 
 def encoder_size(encoder: Encoder) -> EncoderSize:
-    of = encoder.model.config
-    return EncoderSize(of.num_hidden_layers, of.hidden_size, of.intermediate_size, of.vocab_size)
+    config = encoder.model.config
+    return EncoderSize(config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size)
 
 
 def log_line(line: str) -> None:
-    """What takes a while before there is a log of the run."""
+    """Prints a line on the first rank, before the run's log is open."""
     if rank() == 0:
         print(line, file=sys.stderr, flush=True)
 

@@ -1,4 +1,4 @@
-"""What a method of training supplies, what it trains (an encoder and heads), and where the heads' weights come from."""
+"""The interface of a training method; the model that it trains; the first weights of its heads."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Prepare = Callable[[int], AbstractContextManager[Any]]
 
 
 class Method(Protocol):
-    """What one training step computes. The loop (training/engine/loop.py) calls `precompute` once and `losses` for each
-    micro-batch."""
+    """Computes the losses of a training step. The loop (training/engine/loop.py) calls `precompute` once for each step
+    and `losses` for each micro-batch."""
 
     @property
     def weights(self) -> Mapping[str, float]:
@@ -33,8 +33,8 @@ class Method(Protocol):
         drawn from `seed`."""
 
     def counts(self, batch: Any) -> dict[str, int | Tensor]:
-        """Loss name → number of items in this micro-batch. The loop sums it over micro-batches and ranks, then divides
-        the loss by the sum."""
+        """Counts the items of this micro-batch for each loss: loss name → number. The loop sums over micro-batches and
+        ranks, then divides."""
 
     def encoder_inputs(self, batch: Any) -> Sequence[Packed]:
         """Returns the packed sequences that go through the encoder, one for each of its passes."""
@@ -48,7 +48,7 @@ class Method(Protocol):
 
 
 class EncoderWithHeads(nn.Module):
-    """The encoder and the heads that a method trains, so that they are one model to optimizer and checkpoint."""
+    """The encoder and the heads that a method trains, as one model for optimizer and checkpoints."""
 
     def __init__(self, encoder: Encoder, heads: Mapping[str, nn.Module]) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class EncoderWithHeads(nn.Module):
 
 
 class OnePass:
-    """Of a method whose losses take one pass of the encoder and know nothing of a step's other micro-batches."""
+    """Defaults of a method whose losses need one pass of the encoder and nothing of a step's other micro-batches."""
 
     def encoder_inputs(self, batch: Any) -> tuple[Packed, ...]:
         return (batch.inputs,)
@@ -68,14 +68,14 @@ class OnePass:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """New weights are drawn from the recipe's seed alone."""
+    """Inside, new weights are drawn from `seed`. Restores torch's generator."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
 
 
 def load_pretrained_heads(heads: Mapping[str, nn.Module], start: Pretrained) -> dict[str, nn.Module]:
-    """Heads with the weights that the starting model has for them, where it has some of that size."""
+    """Returns the heads with the starting model's weights, where it has a head of that name and size."""
     for name, head in heads.items():
         if has_pretrained_head(start, name, head):
             head.load_state_dict(start.heads[name].state_dict())
@@ -83,5 +83,5 @@ def load_pretrained_heads(heads: Mapping[str, nn.Module], start: Pretrained) -> 
 
 
 def has_pretrained_head(start: Pretrained, name: str, head: nn.Module) -> bool:
-    """Whether the starting model has weights for this head."""
+    """Returns whether the starting model has a head of this name and size."""
     return name in start.heads and start.heads[name].settings == head.settings

@@ -26,14 +26,14 @@ from training.recipes.pretraining import ClismObjective
 
 @dataclass(frozen=True)
 class ClismMethod:
-    """CLISM + CACR + MLM (CLISM, 3.1 to 3.3; decision 5)."""
+    """Adds the losses of CLISM, CACR and MLM (CLISM, 3.1 to 3.3; decision 5). A weight of 0 leaves a loss out."""
 
     objective: ClismObjective
 
     @property
     def weights(self) -> dict[str, float]:
-        of = self.objective
-        weights = {"clism": of.clism_weight, "cacr": of.cacr_weight, "mlm": of.mlm_weight}
+        settings = self.objective
+        weights = {"clism": settings.clism_weight, "cacr": settings.cacr_weight, "mlm": settings.mlm_weight}
         return {name: weight for name, weight in weights.items() if weight}
 
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
@@ -53,7 +53,8 @@ class ClismMethod:
         return (batch.inputs, batch.sources) if "cacr" in self.weights else (batch.inputs,)
 
     def represent(self, model: EncoderWithHeads, batch: ClismBatch) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """hidden_TD of the first pass; and for CACR source_ND from the second, masked source_ND and target_ND."""
+        """Returns hidden_TD of the pass over `inputs`; and for CACR source_ND of the pass over `sources`, and masked
+        source_ND and target_ND of the first."""
         hidden_TD = model.encoder(batch.inputs)
         if "cacr" not in self.weights:
             return hidden_TD, ()
@@ -61,12 +62,12 @@ class ClismMethod:
         return hidden_TD, (source_ND, mean_pool(hidden_TD, batch.source_N2), mean_pool(hidden_TD, batch.target_N2))
 
     def precompute(self, model: EncoderWithHeads, batches: Sequence[ClismBatch], prepare: Prepare) -> Sequence[Any]:
-        """CACR's loss over all micro-batches, and its gradients: a sentence's negatives are in the others, too."""
+        """Computes CACR's loss over all micro-batches, and its gradients: a sentence's negatives are in all of them."""
         if len(batches) == 1 or "cacr" not in self.weights:
             return [None] * len(batches)
         representations = []
-        for at, batch in enumerate(batches):
-            with torch.no_grad(), prepare(at):
+        for number, batch in enumerate(batches):
+            with torch.no_grad(), prepare(number):
                 representations.append(self.represent(model, batch)[1])
         return shared_out(*cached_gradients(representations, self._cacr))
 

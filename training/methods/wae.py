@@ -1,4 +1,4 @@
-"""mPMR's pre-training: Wiki Anchor Extraction."""
+"""mPMR's pre-training, Wiki Anchor Extraction (WAE)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from training.recipes.pretraining import WaeObjective
 
 @dataclass(frozen=True)
 class WaeMethod(OnePass):
-    """Wiki Anchor Extraction (mPMR, 2.1)."""
+    """Trains an extractor of the spans that answer a query (mPMR, 2.1)."""
 
     objective: WaeObjective
 
@@ -27,10 +27,10 @@ class WaeMethod(OnePass):
         return {"wae": 1.0}
 
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
-        hidden_size, of = start.language_model.config.hidden_size, self.objective
+        hidden_size, settings = start.language_model.config.hidden_size, self.objective
         with seeded(seed):
             return load_pretrained_heads(
-                {"wae": WaeExtractor(hidden_size, of.extractor_inner, of.extractor_dropout)}, start
+                {"wae": WaeExtractor(hidden_size, settings.extractor_inner, settings.extractor_dropout)}, start
             )
 
     def counts(self, batch: WaeBatch) -> dict[str, int | Tensor]:

@@ -1,1 +1,1 @@
-"""What everything else rests on: errors, processes, atomic writing, output folders."""
+"""Errors, ranks, atomic writing and output folders, which all other packages of the trainer may import."""

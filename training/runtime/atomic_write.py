@@ -1,8 +1,7 @@
-"""Files and folders that are whole or absent, whenever the process is killed or the machine goes down.
+"""Writes files and folders that are complete or absent, also if the process is killed or the machine goes down.
 
-What is being written has a name that nobody else's file has: `.NAME.0123456789abcdef….partial` of a file, and of a
-folder `.NAME.new` with a mark in it (`schemas.runtime.output_folder`). So the next process knows what a killed one
-left, and deletes it.
+An unfinished file is named `.NAME.0123456789abcdef….partial`, an unfinished folder `.NAME.new`, with a mark in it
+(`schemas.runtime.output_folder`). From these names the next process knows what a killed one left, and deletes it.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from training.runtime.outputs import delete_all
 
 
 def temporary(path: Path) -> Path:
-    """A name beside `path` that is nobody else's, and is known as ours."""
+    """Returns a unique path beside `path`, whose name shows that it is an unfinished file of ours."""
     return path.with_name(f".{path.name}.{uuid.uuid4().hex}.partial")
 
 
 def text(path: Path, content: str) -> None:
-    """Writes a file in UTF-8, in place of one that may be there."""
+    """Writes a file in UTF-8. Replaces an existing one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as stream:
         stream.write(content)
@@ -45,7 +44,7 @@ def text(path: Path, content: str) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[TextIO]:
-    """A new file in UTF-8 that takes the place of `path` in the end. On an error it goes, and `path` stays."""
+    """Opens a new file in UTF-8, which replaces `path` at the end. On an error it is deleted, and `path` stays."""
     beside = temporary(path)
     try:
         with beside.open("x", encoding="utf-8", newline="") as stream:
@@ -61,15 +60,15 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def folder(path: Path, files_of: FilesOf) -> Iterator[Path]:
-    """An empty folder that takes the place of `path` in the end. On an error it goes, and `path` stays.
+    """Makes an empty folder, which replaces `path` at the end. On an error it is deleted, and `path` stays.
 
-    Raises `ConfigError` if `path` holds files that are not of this kind.
+    Raises `ConfigError` if `path` holds files that `files_of` does not list.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     recover(path, files_of)
     check_output(path, files_of)
     new = begin_replacement(path, files_of)
-    delete_files(new, [name for name in files_in(new) if name != NEW])  # of a process that was killed here
+    delete_files(new, [name for name in files_in(new) if name != NEW])  # left by a killed process
     try:
         yield new
     except BaseException:
@@ -84,8 +83,8 @@ def folder(path: Path, files_of: FilesOf) -> Iterator[Path]:
 
 
 def publish(beside: Path, final: Path) -> None:
-    """Renames a folder once all of it has reached the disk: after a crash it is there whole, or not at all. One that
-    has the name already has the other name then."""
+    """Renames `beside` to `final` once all of it has reached the disk, so that after a crash it is complete or absent.
+    An existing `final` gets the name of `beside`."""
     flush_tree(beside)
     if final.exists():
         exchange(beside, final)
@@ -96,8 +95,8 @@ def publish(beside: Path, final: Path) -> None:
 
 @contextmanager
 def os_errors_of(path: Path) -> Iterator[None]:
-    """Inside, what libraries in Rust raise where the system refuses to write is an `OSError` about `path`, and so is an
-    `OSError` that names no file."""
+    """Inside, an error of the operating system that names no file, also one from a library in Rust, becomes an
+    `OSError` that names `path`."""
     try:
         yield
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Ranks: the few collective operations that training needs. With one process they all work, and do nothing.
+"""The collective operations that training needs. With one process they need no process group.
 
 Every operation must be called by all ranks, in the same order.
 """
@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 @contextmanager
 def process_group() -> Iterator[torch.device]:
-    """Join the ranks that torchrun started, and leave them at the end. Gives this rank's device.
+    """Joins the ranks that torchrun started, and leaves them at the end. Yields this rank's device.
 
-    Without torchrun's environment there is one rank and no group; a group within a group is the same one. Tensors in
-    the host's memory travel by gloo, those on GPUs by NCCL; rank `LOCAL_RANK` of a machine has its GPU of that number.
+    Without torchrun's environment there is one rank and no group. A nested call uses the existing group. Tensors in the
+    host's memory travel by gloo, those on GPUs by NCCL. Rank `LOCAL_RANK` of a machine uses its GPU of that number.
     """
     gpus = torch.cuda.is_available()
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0))) if gpus else torch.device("cpu")
@@ -46,24 +46,26 @@ def _grouped() -> bool:
 
 
 def rank() -> int:
-    """0 to `world_size() - 1`."""
+    """Returns this process's rank, from 0 to `world_size() - 1`."""
     return dist.get_rank() if _grouped() else 0
 
 
 def world_size() -> int:
-    """How many ranks there are."""
+    """Returns the number of ranks."""
     return dist.get_world_size() if _grouped() else 1
 
 
 def barrier() -> None:
-    """Wait until every rank is here."""
+    """Waits until every rank has called it."""
     if _grouped():
         dist.barrier()
 
 
 def from_first_rank(make: Callable[[], T]) -> T:
-    """What `make` gives on the first rank, on every rank. If it raises there, the other ranks exit with its code, and
-    leave it to the first to say why."""
+    """Calls `make` on the first rank and returns its result on every rank.
+
+    If it raises there, the other ranks exit with the exit code of that error, without a message.
+    """
     if not _grouped():
         return make()
     message: list[Any] = [None, None]
@@ -83,7 +85,7 @@ def from_first_rank(make: Callable[[], T]) -> T:
 
 
 def all_reduce_sum(x: Tensor) -> Tensor:
-    """The sum of all ranks' `x`, a new tensor without gradient. Same shape and type on every rank."""
+    """Returns the sum of all ranks' `x`, which have one shape and type, as a new tensor without gradient."""
     x = x.detach().clone()
     if _grouped():
         dist.all_reduce(x)
@@ -92,18 +94,18 @@ def all_reduce_sum(x: Tensor) -> Tensor:
 
 class Gathered(NamedTuple):
     rows: Tensor  # all ranks' rows, in the order of ranks
-    first: int  # where this rank's own begin
+    first: int  # index of this rank's first row
 
 
 def all_gather_with_grad(x: Tensor) -> Gathered:
-    """All ranks' rows of `x`, whose number may differ from rank to rank and be 0; other dimensions are equal.
+    """Returns all ranks' rows of `x`. Their number may differ from rank to rank and be 0; other dimensions are equal.
 
-    The gradient of a rank's rows is the sum of what every rank's loss says of them. So the gradients of losses that
-    are summed, not averaged, over ranks come out right, without a factor.
+    The gradient of a rank's rows is the sum of the gradients from every rank's loss. So the gradients of a loss that is
+    summed, not averaged, over ranks need no factor.
     """
     if not _grouped():
         return Gathered(x, 0)
-    # Sizes travel through the host's memory: no device is waited for.
+    # Sizes travel through the host's memory, so that no device has to finish its work first.
     sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(world_size())]
     dist.all_gather(sizes, torch.tensor([len(x)]))
     rows = [int(size) for size in sizes]
@@ -114,11 +116,11 @@ class _AllGather(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, rows: list[int]) -> Tensor:
         ctx.rows = rows
-        padded = x.new_zeros((max(rows), *x.shape[1:]))  # collectives want equal sizes
+        padded = x.new_zeros((max(rows), *x.shape[1:]))  # collectives need equal sizes
         padded[: len(x)] = x
         received = [torch.empty_like(padded) for _ in rows]
         dist.all_gather(received, padded)
-        return torch.cat([each[:size] for each, size in zip(received, rows, strict=True)])
+        return torch.cat([padded[:size] for padded, size in zip(received, rows, strict=True)])
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:

@@ -1,4 +1,4 @@
-"""What can go wrong before and during training. For the shards' own see `schemas.manifest.DatasetError`."""
+"""Errors of training. `schemas.manifest.DatasetError` is that of datasets."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from schemas.errors import ConfigError, InputError, os_error_in_words
 
 
 class TrainingError(RuntimeError):
-    """Training that cannot go on: the loss left the numbers, or memory ran out. The message says what to change."""
+    """Training cannot go on: the loss is not finite or diverges, or memory ran out. The message says what to change."""
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, where nothing else waits for it: ends a command as Ctrl-C does."""
+    """SIGTERM outside of the training loop: ends a command as Ctrl-C does."""
 
 
 def in_words(error: BaseException) -> str | None:
-    """One sentence for a full disk, a missing permission and their like, whoever has met them; None for all else."""
+    """Describes an error of the operating system (full disk, missing permission …), also one from a library in Rust, in
+    one sentence. Returns None for other errors."""
     if isinstance(error, OSError):
         return os_error_in_words(error)
     if isinstance(error, InputError | ConfigError) or (number := os_error_number(error)) is None:
@@ -26,6 +27,7 @@ def in_words(error: BaseException) -> str | None:
 
 
 def os_error_number(error: BaseException) -> int | None:
-    """Of an exception of a library in Rust (safetensors, tokenizers), whose text ends in `(os error 28)`."""
+    """Returns the errno of an exception of a library in Rust (safetensors, tokenizers): its text has `(os error
+    28)`."""
     found = re.search(r"\(os error (\d+)\)", str(error))
     return int(found[1]) if found else None

@@ -1,7 +1,7 @@
-"""Which files of a folder are ours: of models, datasets of records, runs, evaluations, few-shot series and reports.
+"""Lists our files in output folders: models, datasets of records, runs, evaluations, few-shot series and reports.
 
-Each kind has a mark, a file of ours that says what the folder is, and a function that lists what belongs to it
-(`schemas.runtime.output_folder`). Links are never ours. Imports neither torch nor transformers.
+Each kind of folder has a mark, a file that says what the folder is, and a function that lists its files
+(`schemas.runtime.output_folder`). Links are never ours. The module is free of torch and transformers.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from schemas.runtime.output_folder import (
 
 RUN, MODEL, EVALUATION, SERIES, REPORT = "run.json", "polyspan.json", "evaluation.json", "few_shot.json", "report.html"
 GENERATOR = '<meta name="generator" content="polyspan-train report">'
-OF_TWO_STAGES = ("baseline", "candidates")  # what a two-stage run makes before it begins itself
+OF_TWO_STAGES = ("baseline", "candidates")  # folders that a two-stage run makes before its own first step
 
 _PARTIAL = r"\.{}\.[0-9a-f]{{32}}\.partial"
 _STEP = r"step-\d{8,}"
 _CHECKPOINT = r"(model\.safetensors|optimizer\.safetensors|state\.json)"
-SAFETENSORS_TEMPORARY = r"\.tmp[0-9A-Za-z]{6}"  # what safetensors writes first
+SAFETENSORS_TEMPORARY = r"\.tmp[0-9A-Za-z]{6}"  # a file that safetensors is writing
 _OF_RUN = re.compile(
     r"run\.json|metrics\.jsonl|dev\.jsonl|tensorboard/events\.out\.tfevents\.[^/]+"
     rf"|(checkpoints|{_PARTIAL.format('checkpoints')})/"
@@ -63,7 +63,8 @@ _TEMPORARY = re.compile(r"(.*/)?\.[^/]+\.[0-9a-f]{32}\.partial(/.*)?")
 
 
 def model_files(folder: Path) -> set[str] | None:
-    """Of a model. Those that polyspan.json lists; where it lists none, the names that models' files have."""
+    """Lists a model's files: those that polyspan.json lists or, if it lists none, those with the names of models'
+    files."""
     about = _json(folder / MODEL)
     if about is None and not _is_being_made(folder):
         return None
@@ -75,7 +76,7 @@ def model_files(folder: Path) -> set[str] | None:
 
 
 def dataset_files(folder: Path) -> set[str] | None:
-    """Of a dataset that `convert` or two-stage training writes."""
+    """Lists the files of a dataset that `convert` or two-stage training wrote."""
     if _is_being_made(folder):
         return {name for name in _files(folder) if _OF_DATASET.fullmatch(name)}
     try:
@@ -86,7 +87,8 @@ def dataset_files(folder: Path) -> set[str] | None:
 
 
 def evaluation_files(folder: Path) -> set[str] | None:
-    """Of an evaluation. Those that evaluation.json lists; an older one's are known by report.json and their names."""
+    """Lists an evaluation's files: those that evaluation.json lists; those of older releases by report.json and
+    names."""
     about, report = _json(folder / EVALUATION), _json(folder / "report.json")
     if about is not None and isinstance(about.get("files"), list):
         return {name for name in _files(folder) if name in about["files"]}
@@ -96,7 +98,7 @@ def evaluation_files(folder: Path) -> set[str] | None:
 
 
 def run_files(folder: Path) -> set[str] | None:
-    """Of a run, its models, evaluations and, in two-stage training, its baseline and candidates."""
+    """Lists the files of a run with its models, its evaluations and, in two-stage training, baseline and candidates."""
     if not (is_run(folder) or is_run(folder / "baseline")):
         return None
     own = {name for name in _files(folder) if _OF_RUN.fullmatch(name)}
@@ -106,7 +108,7 @@ def run_files(folder: Path) -> set[str] | None:
 
 
 def series_files(folder: Path) -> set[str] | None:
-    """Of a few-shot series and its runs."""
+    """Lists the files of a few-shot series and its runs."""
     if not is_series(folder):
         return None
     own = {name for name in _files(folder) if name in _OF_SERIES}
@@ -116,33 +118,33 @@ def series_files(folder: Path) -> set[str] | None:
 
 
 def report_files(folder: Path) -> set[str] | None:
-    """Of a report, whose page says in its head who made it."""
+    """Lists a report's file, whose head names our command."""
     path = folder / REPORT
     if path.is_symlink() or not path.is_file():
         return None
     with path.open("rb") as page:
         head = page.read(1_000)
     known = (GENERATOR.encode(), b"<title>Polyspan runs</title>")
-    return {REPORT} if any(each in head for each in known) else None
+    return {REPORT} if any(mark in head for mark in known) else None
 
 
 def is_run(folder: Path) -> bool:
-    """Whether the folder has a run.json of ours."""
-    found = None if folder.is_symlink() else _json(folder / RUN)
-    return found is not None and {"format_version", "recipe", "versions"} <= found.keys()
+    """Returns whether the folder has a run.json of ours."""
+    about = None if folder.is_symlink() else _json(folder / RUN)
+    return about is not None and {"format_version", "recipe", "versions"} <= about.keys()
 
 
 def is_series(folder: Path) -> bool:
-    """Whether the folder has a few_shot.json of ours."""
-    found = _json(folder / SERIES)
-    return found is not None and {"recipe", "test_task", "scores", "failed"} <= found.keys()
+    """Returns whether the folder has a few_shot.json of ours."""
+    about = _json(folder / SERIES)
+    return about is not None and {"recipe", "test_task", "scores", "failed"} <= about.keys()
 
 
-# --- how far a run is -------------------------------------------------------------------------------------------------
+# --- progress of a run ------------------------------------------------------------------------------------------------
 
 
 def is_complete(folder: Path) -> bool:
-    """Whether the run in the folder is through and cleaned up. Fine-tuning deletes its checkpoints at its end."""
+    """Returns whether the folder's run is complete and cleaned up. Fine-tuning deletes its checkpoints at its end."""
     about = _json(folder / RUN)
     if about is None or not (folder / "model" / MODEL).is_file():
         return False
@@ -150,9 +152,9 @@ def is_complete(folder: Path) -> bool:
 
 
 def is_done(folder: Path, command: str) -> bool:
-    """Whether the run of this command (`training.engine.command_digest`) is through.
+    """Returns whether the run of this command (`training.engine.command_digest`) is complete.
 
-    Raises `InputError` if its model is not the one that was written.
+    Raises `InputError` if a file of its model is missing or was changed.
     """
     if not is_complete(folder) or (_json(folder / RUN) or {}).get("command") != command:
         return False
@@ -172,14 +174,16 @@ def nothing_to_do(folder: str | Path) -> str:
 
 
 def has_progress(folder: Path) -> bool:
-    """Whether a run has taken a step, its baseline's aside; a launch that failed before is worth nothing."""
+    """Returns whether a run has taken a step, not counting its baseline's. A launch that failed earlier may be
+    deleted."""
     log = folder / "metrics.jsonl"
     is_logged = log.is_file() and log.stat().st_size > 0
     return is_logged or any((folder / name).exists() for name in ("checkpoints", "model", "best"))
 
 
 def leftovers(folder: Path) -> list[str]:
-    """Locks, marks and temporary files of a process that died, but for those of evaluations, which lock themselves."""
+    """Lists locks, marks and temporary files of a killed process, without those of evaluations, which have own
+    locks."""
     return [
         name
         for name in files_in(folder)
@@ -189,7 +193,7 @@ def leftovers(folder: Path) -> list[str]:
 
 
 def tidy_run(folder: Path) -> None:
-    """Ends or takes back what a process that died was writing into the run's folder. Evaluations are left alone."""
+    """Completes or undoes what a killed process was writing into the run's folder. Evaluations are not touched."""
     for part, files_of in _parts(folder):
         path = folder / part
         recover(path, files_of)
@@ -205,7 +209,7 @@ def tidy_run(folder: Path) -> None:
 
 
 def delete_all(folder: Path, files_of: FilesOf) -> None:
-    """Deletes what is ours in a folder, and the folder itself unless it holds anything else."""
+    """Deletes our files in a folder, and the folder itself unless it holds other files."""
     own = files_of(folder) or set()
     foreign = set(foreign_files(folder, own))
     delete_files(folder, [name for name in files_in(folder) if name not in foreign])
@@ -213,17 +217,17 @@ def delete_all(folder: Path, files_of: FilesOf) -> None:
 
 
 def delete_parts(folder: Path, names: Iterable[str]) -> None:
-    """Deletes what is ours below these folders of a run."""
+    """Deletes our files in these folders of a run."""
     own = run_files(folder) or set()
     for name in names:
-        below = [each.removeprefix(f"{name}/") for each in own if each.startswith(f"{name}/")]
+        below = [path.removeprefix(f"{name}/") for path in own if path.startswith(f"{name}/")]
         if (folder / name).is_dir() and not (folder / name).is_symlink():
             delete_files(folder / name, below)
             _remove_if_empty(folder / name)
 
 
 def delete_run_but(folder: Path, kept: Iterable[str]) -> None:
-    """Deletes a run's files but for the folders `kept`."""
+    """Deletes a run's files, except those in the folders `kept`."""
     own, kept = run_files(folder) or set(), tuple(f"{name}/" for name in kept)
     delete_files(folder, [name for name in own if not name.startswith(kept)])
 
@@ -232,9 +236,9 @@ def delete_run_but(folder: Path, kept: Iterable[str]) -> None:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file; computed once while its size and time of change stay the same."""
-    found = path.stat()
-    return _digest(str(path.resolve()), found.st_size, found.st_mtime_ns)
+    """Returns a file's SHA-256. It is computed again only if the file's size or time of change differs."""
+    status = path.stat()
+    return _digest(str(path.resolve()), status.st_size, status.st_mtime_ns)
 
 
 def fingerprint_of_dataset(folder: str) -> str:
@@ -255,14 +259,14 @@ def _digest(path: str, size: int, changed: int) -> str:
 
 
 def _parts(folder: Path) -> Iterator[tuple[str, FilesOf]]:
-    """The folders inside a run that are written as a whole, and the baseline's run."""
+    """Yields the folders in a run that are written as a whole, and the baseline's run."""
     yield from ((name, model_files) for name in ("model", "best", "last"))
     yield "candidates", dataset_files
     yield "baseline", run_files
 
 
 def _evaluations(folder: Path) -> Iterator[tuple[str, FilesOf]]:
-    """One for each task, whether its results stand there or are being written."""
+    """Yields a folder for each task, whether its results are complete or being written."""
     results = folder / "results"
     if results.is_dir() and not results.is_symlink():
         names = {re.sub(r"^\.(.+)\.(new|old)$", r"\1", path.name) for path in results.iterdir()}
@@ -270,13 +274,13 @@ def _evaluations(folder: Path) -> Iterator[tuple[str, FilesOf]]:
 
 
 def _files_of_part(folder: Path, part: str, files_of: FilesOf) -> set[str]:
-    """The part's files, and those of what is about to replace it, relative to the folder."""
+    """Lists the files of a part and of its replacement in progress, relative to the folder."""
     own = set()
     path = folder / part
-    for each in (path, path.with_name(f".{path.name}.new"), path.with_name(f".{path.name}.old")):
-        relative = each.relative_to(folder)
-        if each.is_dir() and not any((folder / up).is_symlink() for up in (relative, *relative.parents)):
-            ours = set(files_in(each)) - set(foreign_files(each, files_of(each) or set()))
+    for version in (path, path.with_name(f".{path.name}.new"), path.with_name(f".{path.name}.old")):
+        relative = version.relative_to(folder)
+        if version.is_dir() and not any((folder / parent).is_symlink() for parent in (relative, *relative.parents)):
+            ours = set(files_in(version)) - set(foreign_files(version, files_of(version) or set()))
             own |= {(relative / name).as_posix() for name in ours}
     return own
 
@@ -291,14 +295,14 @@ def _is_being_made(folder: Path) -> bool:
 
 
 def _json(path: Path) -> dict[str, Any] | None:
-    """The object in a file; None if there is none."""
+    """Reads the JSON object in a file. Returns None if there is none."""
     if path.is_symlink():
         return None
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def _remove_if_empty(folder: Path) -> None:
@@ -315,15 +319,15 @@ class RunTarget(NamedTuple):
     """Where a run is written."""
 
     folder: Path
-    is_new: bool  # beside a complete run, which it will replace
-    is_done: bool = False  # the command has done its work already, but for the cleaning up
+    is_new: bool  # the folder is beside that of a complete run, which it will replace
+    is_done: bool = False  # the command's run is complete and in place
 
 
 @contextmanager
 def reserve_run_folder(output: Path, overwrite: bool, command: str) -> Iterator[RunTarget]:
-    """Inside, this process alone writes the run. With `overwrite`, a complete one stays as it is beside the new one.
+    """Locks the folder of a run for this process. With `overwrite`, a complete run stays until the new one is complete.
 
-    Raises `ConfigError` if another process writes there, or if the folder holds what is not ours.
+    Raises `ConfigError` if another process writes to the folder, or if it holds foreign files.
     """
     recover(output, run_files)
     check_output(output, run_files)
@@ -337,16 +341,16 @@ def reserve_run_folder(output: Path, overwrite: bool, command: str) -> Iterator[
             new = begin_replacement(output, run_files)
             with locked(new, becomes=output.resolve()):
                 tidy_run(new)
-                with _nothing_left_of_a_failed_launch(new):
+                with _deleted_if_no_step_was_taken(new):
                     yield RunTarget(new, True)
         else:
-            with _nothing_left_of_a_failed_launch(output):
+            with _deleted_if_no_step_was_taken(output):
                 yield RunTarget(output, False)
 
 
 @contextmanager
-def _nothing_left_of_a_failed_launch(folder: Path) -> Iterator[None]:
-    """A run that fails before its first step leaves nothing that another command would have to go on with."""
+def _deleted_if_no_step_was_taken(folder: Path) -> Iterator[None]:
+    """Deletes a run that fails before its first step, so that another command can use the folder."""
     try:
         yield
     except BaseException:
