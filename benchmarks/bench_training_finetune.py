@@ -67,7 +67,8 @@ from training.engine.metrics_log import MetricsLog
 from training.inference.predictor import Predictor, load_predictor, predict
 from training.methods.feature_batches import batches_of
 from training.models.tiny import MOST_TEXTS, train_tokenizer
-from training.recipes.finetuning import PLAIN_QA, FinetuneConfig, InferenceSettings, Plain
+from training.recipes.finetuning import PLAIN_QA, FinetuneConfig, InferenceSettings
+from training.recipes.methods import Plain
 from training.tasks.catalog import TASKS
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "qa"

@@ -43,14 +43,14 @@ def predict(args: argparse.Namespace) -> None:
 
     torch.set_num_threads(1)
     loaded = load_predictor(args.model, torch.device("cpu"))
-    reading = replace(
-        loaded.reading,
+    settings = replace(
+        loaded.settings,
         max_tokens=args.max_tokens,
         max_query_tokens=args.max_query_tokens,
         stride=args.stride,
         max_answer_tokens=args.longest,
     )
-    formulation: Any = replace(loaded.formulation, reading=reading)  # type: ignore[type-var]
+    formulation: Any = replace(loaded.formulation, settings=settings)  # type: ignore[type-var]
     records = []
     for lang in args.langs:
         found, *_ = TASKS["xquad"].read(args.xquad / f"xquad.{lang}.json", lang)

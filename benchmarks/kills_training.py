@@ -33,8 +33,9 @@ from training.evaluate import evaluate
 from training.finetune import finetune
 from training.models.tiny import train_tokenizer
 from training.pretrain import pretrain
-from training.recipes.finetuning import FINETUNE_RECIPES, Plain
+from training.recipes.finetuning import FINETUNE_RECIPES
 from training.recipes.inference import Computing, EvaluateConfig
+from training.recipes.methods import Plain
 from training.runtime import outputs
 from training.score import Reporting
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -19,7 +21,7 @@ from schemas.mrc import MrcExample, TaggingExample
 from schemas.provenance import commit
 from schemas.runtime.output_folder import tidy
 from training.checks.finetuning import check as check
-from training.checks.finetuning import check_inputs, needs_baseline
+from training.checks.finetuning import check_inputs
 from training.data.tokens import TextEncoder
 from training.data.windows import taught
 from training.engine import checkpoint, run_folder
@@ -33,33 +35,69 @@ from training.engine.run_setup import (
     RunOutcome,
     begin_or_resume,
     choose_device,
+    compile_layers,
     delete_previous_run,
     encoder_size,
     fingerprint,
     finish_run,
     log_line,
+    open_run_log,
     reserve_output,
     resolve_precision,
+    run_line,
 )
 from training.evaluate import DevSet, dev_scores, main_score
-from training.inference.candidates import baseline_candidates
 from training.methods.base import EncoderWithHeads, has_pretrained_head
 from training.methods.feature_batches import batches_of
+from training.methods.formulation import Formulation
 from training.methods.registry import formulation_of
 from training.models.encoder import Encoder
 from training.models.finetuned import foreign_heads, save_finetuned
 from training.models.folder import Pretrained, Provenance, load_model
 from training.models.tiny import MOST_TEXTS, random_model, train_tokenizer
 from training.models.tokenizer import add_que_token
-from training.recipes.finetuning import FinetuneConfig, FinetuneRecipe, InferenceSettings, Plain, Que, plain_values
+from training.recipes.finetuning import FinetuneConfig, FinetuneRecipe, InferenceSettings, plain_values
+from training.recipes.methods import RunData, Stage
 from training.runtime import atomic_write
-from training.runtime.distributed import all_reduce_sum, barrier, from_first_rank, process_group, rank, world_size
+from training.runtime.distributed import all_reduce_sum, barrier, from_first_rank, process_group, rank
 from training.runtime.errors import TrainingError
 from training.runtime.outputs import is_complete, model_files, nothing_to_do, tidy_run
 from training.tasks.catalog import TASKS
 from training.tasks.records import Records, few, labels_of, read_records
 
 Save = Callable[[str, int, dict[str, float]], None]  # folder, steps done, scores
+
+
+@dataclass(frozen=True)
+class Data:
+    """The records of a run."""
+
+    read: Records  # all records of --train
+    records: Sequence[Any]  # those to train on
+    dev: Dev
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All that training needs."""
+
+    config: FinetuneConfig  # with the precision and the number of steps that the run has
+    data: Data
+    device: torch.device
+    start: Pretrained
+    weights: str  # fingerprint of the weights that training starts from
+    text_encoder: TextEncoder
+    settings: InferenceSettings
+    formulation: Formulation
+    run_data: RunData
+    features: Sequence[Any]
+    model: EncoderWithHeads
+    lines: Sequence[str]  # of the log: where the heads come from, and what was left out
+    steps_per_epoch: int
+
+    @property
+    def output(self) -> Path:
+        return Path(self.config.output)
 
 
 def finetune(config: FinetuneConfig) -> RunOutcome:
@@ -71,109 +109,137 @@ def finetune(config: FinetuneConfig) -> RunOutcome:
     check(config)
     check_inputs(config)
     command, output = finetune_command(config), Path(config.output)
-    with process_group() as found, reserve_output(output, config.overwrite, command) as target:
+    with process_group() as process_device, reserve_output(output, config.overwrite, command) as target:
         if target.is_done:
             log_line(nothing_to_do(output))
             return RunOutcome(0, None, rank() == 0)
-        finished = _finetune(replace(config, output=str(target.folder)), found, command, target.is_new)
-        return finish_run(output, target, finished)
+        outcome = run_stages(replace(config, output=str(target.folder)), process_device, command, target.is_new)
+        return finish_run(output, target, outcome)
 
 
-def _finetune(config: FinetuneConfig, found: torch.device, command: str, is_new: bool) -> RunOutcome:
-    """Trains in `config.output`, which no other process writes to. If it `is_new`, another run there may go."""
-    device, recipe, output = choose_device(config.device, found), config.recipe, Path(config.output)
-    log_line("Reading " + ", ".join(path.name for path in (*config.train, *config.dev)))
-    read = read_records(config.train, recipe.task, config.train_langs, labelled=True)
-    records = few(read.records, recipe.examples, recipe.sample) if recipe.examples else read.records
-    dev = dev_sets(config)
-    if config.overwrite and not is_new and needs_baseline(recipe) and not config.baseline:
+def run_stages(config: FinetuneConfig, process_device: torch.device, command: str, is_new: bool) -> RunOutcome:
+    """Trains in `config.output`, after the method's first stage if it has one.
+
+    No other process writes to the folder. If it `is_new`, a run of other settings in it may be replaced.
+    """
+    device, data = choose_device(config.device, process_device), read_data(config)
+    stage = None if config.baseline else config.recipe.method.first_stage()
+    if stage is None:
+        return train_and_publish(prepare(config, data, device, is_new), command, is_new)
+    outcome = run_first_stage(config, stage, process_device, is_new)
+    if outcome.stopped_by:
+        return outcome
+    baseline = str(Path(config.output) / stage.name / "model")
+    last = replace(config, baseline=baseline, overwrite=False)  # the first stage has deleted what there was to delete
+    return train_and_publish(prepare(last, data, device, is_new), command, is_new)
+
+
+def run_first_stage(config: FinetuneConfig, stage: Stage, process_device: torch.device, is_new: bool) -> RunOutcome:
+    """Trains the model that the method learns from: with the same recipe and the stage's method, in a run of its own
+    inside `config.output`."""
+    output = Path(config.output)
+    if config.overwrite and not is_new:
         delete_previous_run(output)
-        config = replace(config, overwrite=False)
-    if needs_baseline(recipe) and not config.baseline:
-        if not is_new:
-            from_first_rank(lambda: run_folder.refuse_another_recipe(output, plain_values(recipe)))
-        finished = first_stage(config, found, is_new)
-        if finished.stopped_by:
-            return finished
-        config = replace(config, baseline=str(output / "baseline" / "model"))
-    recipe = replace(recipe, precision=resolve_precision(recipe, device))
+    if not is_new:
+        from_first_rank(lambda: run_folder.refuse_another_recipe(output, plain_values(config.recipe)))
+    recipe = replace(config.recipe, name=f"{config.recipe.name}_{stage.name}", method=stage.method)
+    first = replace(config, recipe=recipe, output=str(output / stage.name), overwrite=False)
+    return run_stages(first, process_device, finetune_command(first), is_new)
+
+
+def prepare(config: FinetuneConfig, data: Data, device: torch.device, is_new: bool) -> Prepared:
+    """Loads the model and turns the records into features."""
+    recipe, records = config.recipe, data.records
     log_line(f"Loading {recipe.model}; {len(records):,} records of {recipe.task} become its tokens")
     start, weights = starting_model(recipe, records)
     encoder = Encoder(cast(PreTrainedModel, start.language_model.base_model), config.activation_checkpointing)
     text_encoder = TextEncoder(start.tokenizer)
-    reading = inference_settings_of(recipe, labels_of(records, recipe.task), encoder.max_tokens)
+    settings = inference_settings_of(recipe, labels_of(records, recipe.task), encoder.max_tokens)
     if config.overwrite and not is_new:
-        delete_previous_run(output)
-    config = replace(config, overwrite=is_new)
-    candidates = baseline_candidates(config, cast(Any, records)) if config.baseline else None
-    formulation = formulation_of(reading, text_encoder, candidates)
-    read_features = formulation.features(records)
-    features = taught(read_features)
+        delete_previous_run(Path(config.output))
+    resolved = replace(config, recipe=replace(recipe, precision=resolve_precision(recipe, device)), overwrite=is_new)
+    run_data = resolve_name(recipe.method.run_data)(resolved, records) if recipe.method.run_data else RunData({})
+    formulation = formulation_of(settings, text_encoder, **run_data.fields)
+    all_features = formulation.features(records)
+    features = taught(all_features)
     if not features:
         raise ConfigError(f"the {len(records):,} records of --train give nothing to train on: see --task")
-    steps_an_epoch = math.ceil(len(features) / recipe.batch_size)
-    recipe = replace(recipe, steps=recipe.steps or max(1, math.ceil(recipe.epochs * steps_an_epoch)))
-    config = replace(config, recipe=recipe)
-
+    steps_per_epoch = math.ceil(len(features) / recipe.batch_size)
+    steps = recipe.steps or max(1, math.ceil(recipe.epochs * steps_per_epoch))
     nn.Module.to(start.language_model, device)
     model = EncoderWithHeads(encoder, formulation.heads(start, recipe.seed)).to(device)
-    told = [
+    lines = [
         *(head_line(name, has_pretrained_head(start, name, head)) for name, head in model.heads.items()),
-        *(f"  --train: {each}" for each in read.accounts),
-        *(f"  --dev: {each}" for each in dev.accounts),
-        *what_was_lost(read, records, read_features, features),
+        *(f"  --train: {account}" for account in data.read.accounts),
+        *(f"  --dev: {account}" for account in data.dev.accounts),
+        *loss_lines(data, all_features, features),
     ]
-    changed = begin_or_resume(
-        output, lambda: run_of(config, read, dev, weights, text_encoder.fingerprint, command), replaceable=is_new
+    return Prepared(
+        config=replace(resolved, recipe=replace(resolved.recipe, steps=steps)),
+        data=data,
+        device=device,
+        start=start,
+        weights=weights,
+        text_encoder=text_encoder,
+        settings=settings,
+        formulation=formulation,
+        run_data=run_data,
+        features=features,
+        model=model,
+        lines=lines,
+        steps_per_epoch=steps_per_epoch,
     )
 
-    def save(folder: str, steps: int, scores: dict[str, float]) -> None:
-        described = run_folder.shown_recipe(plain_values(recipe))
-        about = Provenance(described["model"], described, dict(read.files), steps, commit())
-        heads: dict[str, Any] = dict(model.heads.items())
-        save_finetuned(output / folder, start.language_model, start.tokenizer, heads, reading, about, scores)
 
+def train_and_publish(run: Prepared, command: str, is_new: bool) -> RunOutcome:
+    """Trains to the end or to a signal; at the end writes the models and deletes the checkpoints."""
+    output, steps = run.output, run.config.recipe.steps
+    changed = begin_or_resume(output, lambda: run_of(run, command), replaceable=is_new)
     if from_first_rank(lambda: is_complete(output)):
         log_line(nothing_to_do(output) if not is_new else f"{output}: the new run is complete")
         evaluated = read_evaluations(output / DEV_FILE)
-        return RunOutcome(evaluated[-1]["step"] if evaluated else recipe.steps, None, rank() == 0)
+        return RunOutcome(evaluated[-1]["step"] if evaluated else steps, None, rank() == 0)
     done = from_first_rank(lambda: steps_done(output))
-    selection = Selection(output, done, config.patience) if rank() == 0 else None  # the first rank's alone
-    every = config.evaluate_every or steps_an_epoch
+    selection = Selection(output, done, run.config.patience) if rank() == 0 else None  # the first rank's alone
+    save = partial(save_weights, run)
+    if agreed(selection is not None and selection.is_over):  # only the weights are still to be saved
+        resume(output / "checkpoints", run.model, make_optimizer(run.model, run.config.recipe, run.device))
+        outcome = RunOutcome(done, None, rank() == 0)
+    else:
+        outcome = train_to_the_end(run, selection, save, changed)
+    if selection and (outcome.steps == steps or selection.is_over):
+        publish(output, save, outcome.steps, selection)
+    barrier()
+    return outcome
+
+
+def train_to_the_end(run: Prepared, selection: Selection | None, save: Save, changed: Sequence[str]) -> RunOutcome:
+    """Runs the loop with an evaluation on the dev files every so often. `selection`: the first rank's alone."""
+    config, encoder = run.config, run.model.encoder
+    every = config.evaluate_every or run.steps_per_epoch
 
     def open_log(done: int) -> MetricsLog | SilentLog:
-        if rank():
-            return SilentLog()
-        log = MetricsLog(output, recipe.steps, done)
-        for each in (opening_line(config, read, records, features, encoder, device, done), *told, *changed):
-            log.print_line(each)
-        return log
+        return open_run_log(run.output, config.recipe.steps, done, (opening_line(run, done), *run.lines, *changed))
 
     def ends_after(step: int, log: MetricsLog | SilentLog) -> bool:
-        if not dev.sets or (step % every and step < recipe.steps):
+        if not run.data.dev.sets or (step % every and step < config.recipe.steps):
             return False
         if selection:  # the other ranks wait
-            figures = dev_scores(model, formulation, dev.sets, device, resolve_precision(recipe, device))
-            if selection.add(step, step / steps_an_epoch, main_score(figures), figures):
+            precision = resolve_precision(config.recipe, run.device)
+            figures = dev_scores(run.model, run.formulation, run.data.dev.sets, run.device, precision)
+            if selection.add(step, step / run.steps_per_epoch, main_score(figures), figures):
                 save("best", step, flat(figures))
             log.print_line(selection.last_line)
         return agreed(selection is not None and selection.is_over)
 
     if config.compile:
-        for layer in encoder.layers:
-            layer.compile()
-    stopped_by = None
-    if agreed(selection is not None and selection.is_over):  # all that is left to do is to save the weights
-        resume(output / "checkpoints", model, make_optimizer(model, recipe, device))
-    else:
-        batches = batches_of(config, formulation, features, pin_memory=device.type == "cuda")
-        done, stopped_by = train(
-            model, formulation, batches.starting, config, encoder_size(encoder), device, open_log, ends_after
-        )
-    if selection and (done == recipe.steps or selection.is_over):
-        publish(output, save, done, selection)
-    barrier()
-    return RunOutcome(done, stopped_by, rank() == 0)
+        compile_layers(encoder)
+    batches = batches_of(config, run.formulation, run.features, pin_memory=run.device.type == "cuda")
+    size = encoder_size(encoder)
+    steps, stopped_by = train(
+        run.model, run.formulation, batches.starting, config, size, run.device, open_log, ends_after
+    )
+    return RunOutcome(steps, stopped_by, rank() == 0)
 
 
 # --- before the first step --------------------------------------------------------------------------------------------
@@ -197,6 +263,15 @@ def inference_settings_of(recipe: FinetuneRecipe, labels: tuple[str, ...], posit
     )
 
 
+def read_data(config: FinetuneConfig) -> Data:
+    """Reads the files of --train and --dev."""
+    recipe = config.recipe
+    log_line("Reading " + ", ".join(path.name for path in (*config.train, *config.dev)))
+    read = read_records(config.train, recipe.task, config.train_langs, labelled=True)
+    records = few(read.records, recipe.examples, recipe.sample) if recipe.examples else read.records
+    return Data(read, records, dev_sets(config))
+
+
 def starting_model(recipe: FinetuneRecipe, records: Sequence[Any]) -> tuple[Pretrained, str]:
     """The model that training begins with; and the fingerprint of its weights."""
     if recipe.model == "tiny":
@@ -207,7 +282,7 @@ def starting_model(recipe: FinetuneRecipe, records: Sequence[Any]) -> tuple[Pret
         start = load_model(recipe.model, recipe.seed, mlm=False)
         start = start._replace(heads=start.heads or foreign_heads(recipe.model))
     weights = fingerprint(start.language_model) if rank() == 0 else ""
-    if isinstance(recipe.method, Que):
+    if recipe.method.needs_que_token:
         add_que_token(start.language_model, start.tokenizer, recipe.seed)
     return start, weights
 
@@ -219,7 +294,7 @@ def texts_of(record: Any) -> tuple[str, ...]:
 
 
 class Dev(NamedTuple):
-    """What the best weights are chosen by."""
+    """The records that choose the best weights."""
 
     sets: Sequence[DevSet]  # one for each file
     files: Mapping[str, str]  # as `Records.files`
@@ -244,19 +319,20 @@ def dev_sets(config: FinetuneConfig) -> Dev:
     return Dev(sets, read.files, read.accounts)
 
 
-def first_stage(config: FinetuneConfig, found: torch.device, is_new: bool) -> RunOutcome:
-    """The baseline of two-stage training: the same recipe with the plain loss, in a run of its own."""
-    recipe = replace(config.recipe, name=f"{config.recipe.name}_baseline", method=Plain())
-    stage = replace(config, recipe=recipe, output=str(Path(config.output) / "baseline"), overwrite=False)
-    return _finetune(stage, found, finetune_command(stage), is_new)
-
-
 def agreed(by_the_first: bool) -> bool:
     """What the first rank says, on every rank; the others say False."""
     return bool(all_reduce_sum(torch.tensor(float(by_the_first))).item())
 
 
 # --- which weights stay -----------------------------------------------------------------------------------------------
+
+
+def save_weights(run: Prepared, folder: str, steps: int, scores: dict[str, float]) -> None:
+    """Writes the model to this folder of the run."""
+    recipe = run_folder.shown_recipe(plain_values(run.config.recipe))
+    provenance = Provenance(recipe["model"], recipe, dict(run.data.read.files), steps, commit())
+    heads, start = dict(run.model.heads.items()), run.start
+    save_finetuned(run.output / folder, start.language_model, start.tokenizer, heads, run.settings, provenance, scores)
 
 
 def publish(output: Path, save: Save, steps: int, selection: Selection) -> None:
@@ -288,61 +364,53 @@ def steps_done(output: Path) -> int:
     return checkpoint.step_of(found) if found else 0
 
 
-# --- what is told -----------------------------------------------------------------------------------------------------
+# --- what the run says of itself --------------------------------------------------------------------------------------
 
 
-def run_of(
-    config: FinetuneConfig, read: Records, dev: Dev, weights: str, tokenizer: str, command: str
-) -> dict[str, Any]:
-    """What run.json holds; `weights` and `tokenizer` are the fingerprints of what training begins with."""
-    candidates = str(Path(config.output) / "candidates")
+def run_of(run: Prepared, command: str) -> dict[str, Any]:
+    """Returns the content of run.json."""
+    config = run.config
     return {
         "recipe": run_folder.shown_recipe(plain_values(config.recipe)),
-        "data": dict(read.files),
-        "model": {"weights": weights, "tokenizer": tokenizer},
-        "baseline": run_folder.fingerprint_of_dataset(candidates) if config.baseline else None,
-        "selection": {"files": dict(dev.files), "every": config.evaluate_every, "patience": config.patience},
+        "data": dict(run.data.read.files),
+        "model": {"weights": run.weights, "tokenizer": run.text_encoder.fingerprint},
+        "baseline": run.run_data.fingerprint,
+        "selection": {
+            "files": dict(run.data.dev.files),
+            "every": config.evaluate_every,
+            "patience": config.patience,
+        },
         "micro_batch_tokens": config.micro_batch_tokens,
         "compile": config.compile,
         "command": command,
     }
 
 
-def opening_line(
-    config: FinetuneConfig,
-    read: Records,
-    records: Sequence[Any],
-    features: Sequence[Any],
-    encoder: Encoder,
-    device: torch.device,
-    done: int,
-) -> str:
-    recipe, where = config.recipe, torch.cuda.get_device_name(device) if device.type == "cuda" else "the CPU"
-    parameters = sum(each.numel() for each in encoder.parameters())
-    few_of = f" of {len(read.records):,}" if len(records) < len(read.records) else ""
-    parts = (
-        f"{'Going on' if done else 'Fine-tuning'} with {recipe.name} on {where}",
-        f" in {world_size()} processes" if world_size() > 1 else "",
-        f": an encoder of {len(encoder.layers)} layers and {parameters / 1e6:,.1f} million weights ({recipe.model}), ",
-        f"{len(records):,}{few_of} records in {len(features):,} sequences, {recipe.batch_size} a step, "
-        f"{recipe.steps:,} steps",
-        f"; {done:,} steps are done." if done else ".",
+def opening_line(run: Prepared, done: int) -> str:
+    recipe, all_records, records = run.config.recipe, run.data.read.records, run.data.records
+    few_of = f" of {len(all_records):,}" if len(records) < len(all_records) else ""
+    work = (
+        f"{len(records):,}{few_of} records in {len(run.features):,} sequences, {recipe.batch_size} a step, "
+        f"{recipe.steps:,} steps"
     )
-    return "".join(parts)
+    return run_line("Fine-tuning", recipe, run.model.encoder, run.device, work, done)
 
 
-def head_line(name: str, is_brought: bool) -> str:
-    """CLISM's and mPMR's few-shot gains are those of a head that was trained before."""
-    return f"  head {name}: {'of the starting model' if is_brought else 'new, with random weights'}"
+def head_line(name: str, is_pretrained: bool) -> str:
+    """Says where a head's weights come from: CLISM's and mPMR's few-shot gains need a pre-trained head."""
+    return f"  head {name}: {'of the starting model' if is_pretrained else 'new, with random weights'}"
 
 
-def what_was_lost(read: Records, records: Sequence[Any], found: Sequence[Any], taught: Sequence[Any]) -> list[str]:
-    """`found` are the records' features, `taught` those to train on."""
-    notes = Counter(note for each in found for note in each.notes)
-    words, seen = LOST | NOTED, (*read.flags.items(), *sorted(notes.items()))
-    lines = [f"  {words.get(reason, reason)}: {number:,}" for reason, number in seen]
-    if nothing := len(records) - len({each.record for each in found}):
-        lines.append(f"  left out, as the tokenizer leaves nothing of them: {nothing:,} records")
-    if len(taught) < len(found):
-        lines.append(f"  left out, as their answers were lost: {len(found) - len(taught):,} sequences")
+def loss_lines(data: Data, all_features: Sequence[Any], features: Sequence[Any]) -> list[str]:
+    """Counts what was cut or left out of the records. `features`: those of `all_features` to train on."""
+    notes = Counter(note for feature in all_features for note in feature.notes)
+    words = LOST | NOTED
+    lines = [
+        f"  {words.get(reason, reason)}: {number:,}"
+        for reason, number in (*data.read.flags.items(), *sorted(notes.items()))
+    ]
+    if empty := len(data.records) - len({feature.record for feature in all_features}):
+        lines.append(f"  left out, as the tokenizer leaves nothing of them: {empty:,} records")
+    if len(features) < len(all_features):
+        lines.append(f"  left out, as their answers were lost: {len(all_features) - len(features):,} sequences")
     return lines

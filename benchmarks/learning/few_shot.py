@@ -35,7 +35,8 @@ from training.finetune import finetune
 from training.metrics.cka import cka
 from training.models.folder import Pretrained, load_model
 from training.objectives.cacr import mean_pool
-from training.recipes.finetuning import CLISM_FEW_SHOT, FinetuneRecipe, Plain
+from training.recipes.finetuning import CLISM_FEW_SHOT, FinetuneRecipe
+from training.recipes.methods import Plain
 from training.recipes.pretraining import CLISM, ClismObjective
 from training.reports.plots import as_svg, few_shot_curves
 

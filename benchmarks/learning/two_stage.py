@@ -25,7 +25,8 @@ from benchmarks.learning.small import POSITIONS, arguments, table
 from training.evaluate import DevSet, dev_scores
 from training.finetune import finetune
 from training.inference.predictor import load_predictor, predict
-from training.recipes.finetuning import TWO_STAGE, FinetuneConfig, Plain, TwoStage
+from training.recipes.finetuning import TWO_STAGE, FinetuneConfig
+from training.recipes.methods import Plain, TwoStage
 from training.tasks.records import read_records
 
 QUESTIONS, TESTED, CLAUSES = 1_024, 500, 3

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.training.runs import DATA
-from training.checks.finetuning import METHODS_FOR
 from training.cli import main
-from training.methods.registry import FORMULATIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 CLISM = str(DATA["tiny_clism"])
@@ -133,7 +131,3 @@ def test_a_shard_that_is_torn_is_told_before_the_model_is_looked_for(
     with pytest.raises(SystemExit) as ended:
         main(["pretrain", "clism", "--data", str(tmp_path / "data"), "--output", "x", "--model", "./no"])
     assert ended.value.code == 1 and "it is truncated" in capsys.readouterr().err
-
-
-def test_the_early_table_of_methods_is_that_of_the_formulations() -> None:
-    assert {(method, kind) for kind, methods in METHODS_FOR.items() for method in methods} == FORMULATIONS.keys()

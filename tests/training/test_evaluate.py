@@ -18,8 +18,8 @@ from tests.training.tuned import TEXTS, UNIFIED, save_tuned
 from training import score
 from training.evaluate import DevSet, counted, dev_scores, evaluate, main_score, run
 from training.inference.predictor import Predictor, load_predictor, predict
-from training.recipes.finetuning import MethodSettings, Plain
 from training.recipes.inference import EvaluateConfig
+from training.recipes.methods import MethodSettings, Plain
 from training.score import Reporting, ScoreConfig
 from training.tasks.catalog import TASKS
 from training.tasks.predictions import Prediction, Span

@@ -21,7 +21,8 @@ from training.evaluate import counted
 from training.finetune import finetune
 from training.inference.predictor import load_predictor, predict
 from training.methods.que_tags import QueTags
-from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneConfig, Que
+from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneConfig
+from training.recipes.methods import Que
 from training.tasks.records import read_records
 
 

@@ -19,8 +19,9 @@ from training.evaluate import evaluate
 from training.few_shot import FewShotConfig
 from training.finetune import finetune
 from training.pretrain import pretrain
-from training.recipes.finetuning import FinetuneConfig, TwoStage
+from training.recipes.finetuning import FinetuneConfig
 from training.recipes.inference import Computing, EvaluateConfig
+from training.recipes.methods import TwoStage
 from training.report import ReportConfig
 from training.reports.run_results import read_runs
 from training.score import Reporting

@@ -12,7 +12,8 @@ from training.data.features import Limits
 from training.few_shot import FewShotConfig
 from training.methods.pretraining_tasks import pretraining_task, recipes_for
 from training.recipes import pretraining
-from training.recipes.finetuning import FINETUNE_ABOUT, FINETUNE_RECIPES, METHOD_NAMES, METHODS, TwoStage
+from training.recipes.finetuning import FINETUNE_ABOUT, FINETUNE_RECIPES
+from training.recipes.methods import MethodSettings, TwoStage
 from training.recipes.pretraining import ABOUT, RECIPES, ClismObjective, Recipe, WaeObjective
 
 
@@ -57,7 +58,7 @@ NAMED = [(command, name) for command, known in OF_COMMAND.items() for name in kn
 
 def plain(value: Any) -> Any:
     """As the table has it: a method by its name."""
-    return {"name": METHOD_NAMES[type(value)]} if isinstance(value, tuple(METHODS.values())) else value
+    return {"name": value.name} if isinstance(value, MethodSettings) else value
 
 
 @pytest.mark.parametrize("command, name", NAMED)

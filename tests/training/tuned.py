@@ -13,7 +13,8 @@ from training.methods.registry import formulation_of
 from training.models.finetuned import save_finetuned
 from training.models.folder import Provenance, load_model
 from training.models.tokenizer import add_que_token
-from training.recipes.finetuning import InferenceSettings, MethodSettings, Plain, Que, TwoStage, Unified
+from training.recipes.finetuning import InferenceSettings
+from training.recipes.methods import MethodSettings, Plain, Que, TwoStage, Unified
 from training.tasks.columns import joined
 
 Kind = Literal["qa", "tagging", "pairs"]
@@ -48,16 +49,16 @@ def inference_settings_of(method: MethodSettings, kind: Kind, **changes: Any) ->
 
 def save_tuned(folder: Path, base: Path, method: MethodSettings, kind: Kind, **changes: Any) -> Path:
     """A model of that method; its head has weights large enough to be sure of something."""
-    start, reading = load_model(base), inference_settings_of(method, kind, **changes)
+    start, settings = load_model(base), inference_settings_of(method, kind, **changes)
     if isinstance(method, Que):
         add_que_token(start.language_model, start.tokenizer, 1)
-    heads = formulation_of(reading, TextEncoder(start.tokenizer)).heads(start, 1)
+    heads = formulation_of(settings, TextEncoder(start.tokenizer)).heads(start, 1)
     for head in heads.values():
         with torch.no_grad():
             for weight in head.parameters():
                 weight.mul_(10.0)
     about = Provenance("xlmr", {"task": TASKS[kind]}, {}, 1)
-    save_finetuned(folder, start.language_model, start.tokenizer, heads, reading, about, {})
+    save_finetuned(folder, start.language_model, start.tokenizer, heads, settings, about, {})
     return folder
 
 

@@ -1,4 +1,4 @@
-"""What can be told of fine-tuning before torch is imported, which takes seconds: settings, and paths that are wrong."""
+"""Checks of fine-tuning's settings and paths. Free of torch, which takes seconds to import."""
 
 from __future__ import annotations
 
@@ -8,28 +8,13 @@ from pathlib import Path
 from schemas.errors import ConfigError
 from training.checks.settings import check_numbers, check_output
 from training.models.files import check_model
-from training.recipes.finetuning import (
-    METHOD_NAMES,
-    FinetuneConfig,
-    FinetuneRecipe,
-    MethodSettings,
-    Plain,
-    Que,
-    TwoStage,
-    Unified,
-)
+from training.recipes.finetuning import FinetuneConfig
+from training.recipes.methods import check_method
 from training.tasks.records import check_recipe, check_sources, task_of
-
-# Kind of task → the methods that have a formulation for it: the keys of `methods.choice.FORMULATIONS`.
-METHODS_FOR: dict[str, tuple[type[MethodSettings], ...]] = {
-    "qa": (Plain, Que, Unified, TwoStage),
-    "tagging": (Plain, Que, Unified),
-    "pairs": (Plain, Unified),
-}
 
 
 def check(config: FinetuneConfig) -> None:
-    """Raises `ConfigError` for what cannot work, before anything is read."""
+    """Raises `ConfigError` for settings that cannot work. Reads no file."""
     recipe = config.recipe
     if not config.train:
         raise ConfigError("no data: name the task's files with --train FILE …")
@@ -39,7 +24,7 @@ def check(config: FinetuneConfig) -> None:
     check_recipe(recipe)
     if task_of(config.dev_task or recipe.task).kind != kind:
         raise ConfigError(f"--dev-task {config.dev_task} is another kind of task than {recipe.task}")
-    if config.baseline and not needs_baseline(recipe):
+    if config.baseline and not recipe.method.first_stage():
         raise ConfigError(f"--baseline is for two-stage training: recipe {recipe.name} has no use for it")
     if config.patience and not config.dev:
         raise ConfigError("--patience needs --dev FILE …: without, there is nothing to be patient with")
@@ -67,8 +52,8 @@ def inputs_of(config: FinetuneConfig) -> Mapping[str, Iterable[str | Path]]:
 
 
 def check_inputs(config: FinetuneConfig) -> None:
-    """Raises `ConfigError`, `InputError` or `DatasetError` if one of the files or models that the command names is not
-    there, before any of them is read."""
+    """Raises `ConfigError`, `InputError` or `DatasetError` if a file or model that the command names does not exist.
+    Reads no record."""
     recipe = config.recipe
     check_sources(config.train, recipe.task, config.train_langs)
     if config.dev:
@@ -77,17 +62,3 @@ def check_inputs(config: FinetuneConfig) -> None:
         check_model(config.baseline, finetuned=True)
     if recipe.model != "tiny":
         check_model(recipe.model)
-
-
-def check_method(method: MethodSettings, kind: str) -> None:
-    """Raises `ConfigError` where the method has nothing for this kind of task."""
-    if type(method) not in METHODS_FOR[kind]:
-        able = [METHOD_NAMES[each] for each in METHODS_FOR[kind]]
-        raise ConfigError(
-            f"method {METHOD_NAMES[type(method)]} has nothing for {kind}. Methods for it: {', '.join(able)}. "
-            "Take a recipe of one of those"
-        )
-
-
-def needs_baseline(recipe: FinetuneRecipe) -> bool:
-    return isinstance(recipe.method, TwoStage) and recipe.method.hard != "none"

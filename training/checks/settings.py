@@ -19,8 +19,8 @@ def check_output(folder: str, inputs: Mapping[str, Iterable[str | Path]]) -> Non
     output_folder.check_output(Path(folder), outputs.run_files, named)
 
 
-def check_numbers(of: object, least: Mapping[str, float]) -> None:
+def check_numbers(settings: object, least: Mapping[str, float]) -> None:
     """Raises `ConfigError` if one of these fields is below its least value."""
     for name, low in least.items():
-        if not getattr(of, name) >= low:
-            raise ConfigError(f"--{name.replace('_', '-')}: expected {low} or more, found {getattr(of, name)}")
+        if not getattr(settings, name) >= low:
+            raise ConfigError(f"--{name.replace('_', '-')}: expected {low} or more, found {getattr(settings, name)}")

@@ -1,7 +1,7 @@
-"""Sentence pairs as features: what a model reads of them.
+"""Turns sentence pairs into the token sequences that a model reads.
 
-A pair with more than `InferenceSettings.max_tokens`, special tokens included, is cut, and has the note `truncated_pair`: the
-longer sentence gives way, or both do.
+A pair with more than `InferenceSettings.max_tokens`, special tokens included, is cut and gets the note
+`truncated_pair`. The longer sentence is cut first.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from training.recipes.finetuning import InferenceSettings
 
 
 def pair_features(
-    records: Sequence[PairExample], encoder: TextEncoder, reading: InferenceSettings
+    records: Sequence[PairExample], encoder: TextEncoder, settings: InferenceSettings
 ) -> list[PairFeatures]:
-    """`<s> first </s></s> second </s>`, one for each record; the longer sentence is cut, as Hugging Face's tokenizer
-    does with `truncation=True`. Raises `InputError` if a record has a label that `reading.labels` do not hold.
+    """Returns `<s> first </s></s> second </s>` for each record. The longer sentence is cut as in Hugging Face's
+    tokenizer with `truncation=True`. Raises `InputError` if a record has a label that `settings.labels` do not hold.
     """
-    numbers = {name: number for number, name in enumerate(reading.labels)}
-    room = room_for(reading, len(encoder.pair((), ())[0]))
+    numbers = {name: number for number, name in enumerate(settings.labels)}
+    room = room_for(settings, len(encoder.pair((), ())[0]))
     found = []
     for index, record in enumerate(records):
         label = -1 if record.label is None else number_of(record.label, numbers, record.id, "label")

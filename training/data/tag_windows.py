@@ -1,6 +1,11 @@
-"""Sentences with a tag a word as windows: what a model reads of them, and which token stands for each word.
+"""Turns tagged sentences into windows: token sequences, and the first token of each word, from which its tag is read.
 
-A word is in `words` of one window alone. What was cut or lost stands in the `notes` of a record's first window:
+    words of the sentence    w0 w1 w2 w3 w4 w5 w6
+    window 0             <s> w0 w1 w2 w3 w4 </s>
+    window 1                      <s> w3 w4 w5 w6 </s>       w3 belongs to window 0, w4 to window 1
+
+Windows may overlap, but each word belongs to one window (`words`): that in which it has most context. The `notes` of a
+record's first window say what was cut or lost:
 
     word_without_tokens   the tokenizer leaves out a word: no tag is learnt or predicted for it
     truncated_word        a word is longer than a window: its end was cut
@@ -20,18 +25,20 @@ from training.recipes.finetuning import InferenceSettings
 
 
 def tag_names(labels: Sequence[str]) -> tuple[str, ...]:
-    """The IOB2 tags of entities of these types: a tag's place is its number."""
+    """Returns the IOB2 tags of entities of these types, in the order of their numbers."""
     return ("O", *[f"{prefix}-{label}" for label in labels for prefix in "BI"])
 
 
-def tag_windows(records: Sequence[TaggingExample], encoder: TextEncoder, reading: InferenceSettings) -> list[TagWindow]:
-    """`<s> words </s>`. Windows overlap by at most `stride` tokens and hold whole words.
+def tag_windows(
+    records: Sequence[TaggingExample], encoder: TextEncoder, settings: InferenceSettings
+) -> list[TagWindow]:
+    """Returns the windows `<s> words </s>` of all records, of whole words, which overlap by at most `stride` tokens.
 
-    A word is in `words` of that window alone which gives it most context, counted on its poorer side; of two such, the
-    earlier. Raises `InputError` if a record has a tag that `reading.labels` do not know.
+    A word belongs to the window in which the shorter of its left and right contexts is longest; of two such windows, to
+    the earlier. Raises `InputError` if a record has a tag that `settings.labels` do not hold.
     """
-    numbers = {name: number for number, name in enumerate(tag_names(reading.labels))}
-    room = room_for(reading, len(encoder.single(())))
+    numbers = {name: number for number, name in enumerate(tag_names(settings.labels))}
+    room = room_for(settings, len(encoder.single(())))
     before = encoder.single([-1]).index(-1)
     found: list[TagWindow] = []
     for index, record in enumerate(records):
@@ -40,8 +47,8 @@ def tag_windows(records: Sequence[TaggingExample], encoder: TextEncoder, reading
         kept = [word for word, (start, end) in enumerate(places) if start < end]
         if not kept:
             continue
-        edges = [0, *[places[word][1] for word in kept]]  # word kept[i] and a lone "▁" before it are edges[i : i + 2]
-        pieces = word_pieces(edges, room, reading.stride)
+        edges = [0, *[places[word][1] for word in kept]]  # word kept[i], with a "▁" before it, is edges[i : i + 2]
+        pieces = word_pieces(edges, room, settings.stride)
         for piece, mine in zip(pieces, _shared_out(edges, pieces), strict=True):
             if not mine:
                 continue
@@ -66,7 +73,7 @@ def tag_windows(records: Sequence[TaggingExample], encoder: TextEncoder, reading
 def _fitting_words(
     ids: list[int], places: list[tuple[int, int]], room: int
 ) -> tuple[list[int], list[tuple[int, int]], tuple[str, ...]]:
-    """The same, with words cut that fit no window even alone, and the notes on that."""
+    """Returns ids and places with words cut that fit no window, and the notes on what was cut or lost."""
     notes = {"word_without_tokens": any(start == end for start, end in places)}
     kept: list[int] = []
     moved = []
@@ -76,7 +83,7 @@ def _fitting_words(
             moved.append((len(kept), len(kept)))
             continue
         notes["truncated_word"] = notes.get("truncated_word", False) or end - start > room
-        begin = done if end - done <= room else start  # a lone "▁" is the first to go
+        begin = done if end - done <= room else start  # a "▁" without text is dropped first
         cut = min(end, begin + room)
         moved.append((len(kept) + start - begin, len(kept) + cut - begin))
         kept += ids[begin:cut]
@@ -85,8 +92,8 @@ def _fitting_words(
 
 
 def _shared_out(edges: Sequence[int], pieces: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Which words each of the windows is for."""
-    best = [(-1, 0)] * (len(edges) - 1)  # context on the poorer side, and which window gives it
+    """Returns the words that belong to each window."""
+    best = [(-1, 0)] * (len(edges) - 1)  # of each word: tokens of its shorter context, and the window
     for number, (first, end) in enumerate(pieces):
         for word in range(first, end):
             context = min(edges[word] - edges[first], edges[end] - edges[word + 1])

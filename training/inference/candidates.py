@@ -32,12 +32,26 @@ from training.engine.run_setup import choose_device, fingerprint, log_line, reso
 from training.inference.predictor import Predictor, load_predictor, predict
 from training.methods.questions import PlainQuestions
 from training.metrics.squad import normalize
-from training.recipes.finetuning import FinetuneConfig, TwoStage
+from training.recipes.finetuning import FinetuneConfig
+from training.recipes.methods import RunData, TwoStage
 from training.runtime.distributed import barrier, process_group, rank
+from training.runtime.outputs import fingerprint_of_dataset
 from training.tasks.predictions import Span
 
 SCHEMA = "candidates/1"
 _DECIDING = ("baseline_sha256", "records_sha256", "size")  # of the manifest's configuration
+
+
+def run_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -> RunData:
+    """Returns the candidates as `TwoStageQuestions` takes them; none in a run that needs no baseline."""
+    if not config.baseline:
+        return RunData({})
+    candidates = baseline_candidates(config, records)
+    return RunData({"candidates": candidates}, fingerprint_of_dataset(str(_folder_of(config))))
+
+
+def _folder_of(config: FinetuneConfig) -> Path:
+    return Path(config.output) / "candidates"
 
 
 def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -> dict[MrcExample, list[CharSpan]]:
@@ -47,7 +61,7 @@ def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -
     records.
     """
     assert isinstance(config.recipe.method, TwoStage)
-    folder, size = Path(config.output) / "candidates", config.recipe.method.candidates
+    folder, size = _folder_of(config), config.recipe.method.candidates
     if rank() == 0:
         baseline = load_predictor(config.baseline, torch.device("cpu"))
         made_of = about(_name_of(config), baseline, records, size)

@@ -67,14 +67,14 @@ def load_predictor(folder: str | Path, device: torch.device) -> Predictor:
     found = load_finetuned(folder)
     text_encoder = TextEncoder(found.tokenizer)
     model = EncoderWithHeads(Encoder(cast(PreTrainedModel, found.language_model.base_model)), found.heads)
-    if found.reading.max_tokens > model.encoder.max_tokens:
+    if found.settings.max_tokens > model.encoder.max_tokens:
         raise ConfigError(
-            f"{folder}: is set to read {found.reading.max_tokens} tokens at once, but has positions for "
+            f"{folder}: is set to read {found.settings.max_tokens} tokens at once, but has positions for "
             f"{model.encoder.max_tokens}"
         )
     model.to(device).eval()
-    formulation = formulation_of(found.reading, text_encoder)
-    return Predictor(model, formulation, found.reading, text_encoder, device, found.provenance)
+    formulation = formulation_of(found.settings, text_encoder)
+    return Predictor(model, formulation, found.settings, text_encoder, device, found.provenance)
 
 
 def predict(

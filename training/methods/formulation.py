@@ -1,4 +1,4 @@
-"""How a task becomes what a model reads, and what it says becomes predictions: what fine-tuning asks of a method.
+"""The interface of a method for one kind of task.
 
 records → features → batches → losses (training) or outputs (prediction) → predictions
 """
@@ -10,27 +10,35 @@ from typing import Any, Protocol
 
 from torch import nn
 
+from training.data.tokens import TextEncoder
 from training.methods.base import EncoderWithHeads, Method
 from training.models.folder import Pretrained
+from training.recipes.finetuning import InferenceSettings
 from training.tasks.predictions import Prediction
 
 
 class Formulation(Method, Protocol):
-    """One method for one kind of task. Frozen; holds a `TextEncoder` and what the method is set to."""
+    """One method for one kind of task: a frozen dataclass of the inference settings and a `TextEncoder`."""
+
+    def __init__(self, settings: InferenceSettings, encoder: TextEncoder, **run_data: Any) -> None: ...
 
     def heads(self, start: Pretrained, seed: int) -> Mapping[str, nn.Module]:
-        """What reads the encoder, with the weights that the starting model has for it, if it has some."""
+        """Returns all modules to train besides the encoder, with the starting model's weights where it has them. Those
+        that prediction reads are named in `MethodSettings`; the others are dropped when the model is saved."""
 
     def features(self, records: Sequence[Any]) -> list[Any]:
-        """Every record's features, in the records' order, several or none for a record. Each has `id`, `record` (its
-        place in `records`), `ids` and `notes`, the reasons for what was cut or lost of it; it is the same in training
-        and in prediction, for which records need no labels."""
+        """Returns the features of all records, in the records' order: several, one or none for a record.
+
+        Each has `id`, `record` (the index in `records`), `ids` and `notes` (reasons for what was cut or lost). They are
+        the same in training and in prediction, for which records need no labels.
+        """
 
     def batch(self, features: Sequence[Any]) -> Any:
-        """One micro-batch of features, maybe of none."""
+        """Packs features into one micro-batch. The list may be empty."""
 
     def outputs(self, model: EncoderWithHeads, batch: Any) -> list[Any]:
-        """What the model says of each feature of the batch: small values in the host's memory."""
+        """Returns the model's output for each feature of the batch: small values in the host's memory."""
 
     def predictions(self, records: Sequence[Any], features: Sequence[Any], outputs: Sequence[Any]) -> list[Prediction]:
-        """One for each record, in their order, also for one without features. `outputs` belong to `features`."""
+        """Returns one prediction for each record, in their order, also for records without features. `outputs[i]` is
+        the output for `features[i]`."""

@@ -18,18 +18,18 @@ from training.tasks.tags import Entity, tags_of
 
 
 def label_windows(
-    records: Sequence[TaggingExample], encoder: TextEncoder, reading: InferenceSettings
+    records: Sequence[TaggingExample], encoder: TextEncoder, settings: InferenceSettings
 ) -> list[MrcWindow]:
     """Of each record first all windows that ask for the first label, then those of the next. Raises `InputError` if a
     record has an entity of none of them."""
-    labels = reading.labels
+    labels = settings.labels
     for record in records:
         for tag in record.tags:
             if tag != "O":
                 check_label(tag[2:], labels, record.id)
     queries = [query for record in records for query in tag_queries(record, labels)]
     words = [record.tokens for record in records for _ in labels]
-    windows = word_windows(queries, words, encoder, reading)
+    windows = word_windows(queries, words, encoder, settings)
     return [each._replace(record=each.record // len(labels)) for each in windows]
 
 

@@ -29,7 +29,7 @@ from training.tasks.predictions import Prediction
 class PlainPairs(OnePass):
     """The classifier that transformers has for the encoder's family."""
 
-    reading: InferenceSettings
+    settings: InferenceSettings
     encoder: TextEncoder
 
     @property
@@ -38,11 +38,11 @@ class PlainPairs(OnePass):
 
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
         with seeded(seed):
-            head = task_head("pairs", start.language_model.config, self.reading.labels)
+            head = task_head("pairs", start.language_model.config, self.settings.labels)
         return load_pretrained_heads({"pairs": head}, start)
 
     def features(self, records: Sequence[PairExample]) -> list[PairFeatures]:
-        return pair_features(records, self.encoder, self.reading)
+        return pair_features(records, self.encoder, self.settings)
 
     def batch(self, features: Sequence[PairFeatures]) -> PairBatch:
         return pair_batch(features)
@@ -63,8 +63,8 @@ class PlainPairs(OnePass):
         """The most likely label, and every label's probability; no label for a pair without features."""
         found = [Prediction(record.id, ()) for record in records]
         for pair, p_C in zip(features, outputs, strict=True):
-            scores = dict(zip(self.reading.labels, p_C.tolist(), strict=True))
-            label = self.reading.labels[int(p_C.argmax())]
+            scores = dict(zip(self.settings.labels, p_C.tolist(), strict=True))
+            label = self.settings.labels[int(p_C.argmax())]
             found[pair.record] = found[pair.record]._replace(label=label, scores=scores)
         return found
 

@@ -27,7 +27,8 @@ from training.models.folder import Pretrained
 from training.models.heads import SpanHead
 from training.objectives import Loss
 from training.objectives.spans import own_rows
-from training.recipes.finetuning import InferenceSettings, Que
+from training.recipes.finetuning import InferenceSettings
+from training.recipes.methods import Que
 from training.tasks.predictions import Prediction
 
 THRESHOLD = 0.5  # probability above which a token is an edge of an entity
@@ -46,7 +47,7 @@ class Edges(NamedTuple):
 class QueTags(OnePass):
     """Each label's query ends in [QUE]; its scores of a token are the log-odds that an entity starts or ends there."""
 
-    reading: InferenceSettings
+    settings: InferenceSettings
     encoder: TextEncoder
 
     @property
@@ -54,14 +55,14 @@ class QueTags(OnePass):
         return {"span": 1.0}
 
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
-        assert isinstance(self.reading.method, Que)
+        assert isinstance(self.settings.method, Que)
         with seeded(seed):
-            head = SpanHead(start.language_model.config.hidden_size, self.reading.method.deep_head)
+            head = SpanHead(start.language_model.config.hidden_size, self.settings.method.deep_head)
         return load_pretrained_heads({"span": head}, start)
 
     def features(self, records: Sequence[TaggingExample]) -> list[MrcWindow]:
         """As `label_windows`, each with [QUE] after its query."""
-        shorter = replace(self.reading, max_tokens=self.reading.max_tokens - 1)
+        shorter = replace(self.settings, max_tokens=self.settings.max_tokens - 1)
         return [_with_que(each, self.encoder.que_id) for each in label_windows(records, self.encoder, shorter)]
 
     def batch(self, features: Sequence[MrcWindow]) -> MrcBatch:
@@ -93,10 +94,10 @@ class QueTags(OnePass):
         self, records: Sequence[TaggingExample], features: Sequence[MrcWindow], outputs: Sequence[Edges]
     ) -> list[Prediction]:
         """Each likely start with the nearest likely end, as far as spans do not overlap (`without_overlaps`)."""
-        longest = self.reading.max_answer_tokens
+        longest = self.settings.max_answer_tokens
         matched = (_matched(window, edges, longest) for window, edges in zip(features, outputs, strict=True))
         found = entity_scores(records, features, matched)
-        return [without_overlaps(*each, self.reading.labels) for each in zip(records, found, strict=True)]
+        return [without_overlaps(*each, self.settings.labels) for each in zip(records, found, strict=True)]
 
     def _scores(self, model: EncoderWithHeads, batch: MrcBatch) -> tuple[Tensor, Tensor]:
         """start_NL, end_NL of each window's tokens; -inf beyond its context."""

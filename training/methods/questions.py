@@ -23,7 +23,8 @@ from training.models.folder import Pretrained
 from training.models.heads import QaHead, SpanHead
 from training.objectives import Loss
 from training.objectives.spans import log_probabilities, own_rows, span_loss, top_spans
-from training.recipes.finetuning import InferenceSettings, Que
+from training.recipes.finetuning import InferenceSettings
+from training.recipes.methods import Que
 from training.tasks.predictions import BEST, Prediction, Span
 
 
@@ -43,7 +44,7 @@ class PlainQuestions(OnePass):
     A window without the answer is taught [CLS].
     """
 
-    reading: InferenceSettings
+    settings: InferenceSettings
     encoder: TextEncoder
     best: int = field(default=BEST, kw_only=True)  # spans that are kept of a window, and of a record
 
@@ -56,7 +57,7 @@ class PlainQuestions(OnePass):
             return load_pretrained_heads({"qa": QaHead(start.language_model.config.hidden_size)}, start)
 
     def features(self, records: Sequence[MrcExample]) -> list[MrcWindow]:
-        return question_windows(records, self.encoder, self.reading)
+        return question_windows(records, self.encoder, self.settings)
 
     def batch(self, features: Sequence[MrcWindow]) -> MrcBatch:
         return mrc_batch(features)
@@ -76,7 +77,7 @@ class PlainQuestions(OnePass):
     def outputs(self, model: EncoderWithHeads, batch: MrcBatch) -> list[WindowAnswers]:
         start_NL, end_NL = self.scores(model, model.encoder(batch.inputs), batch)
         context_N2 = batch.context_N2 - batch.inputs.bounds_N1[:-1].unsqueeze(1)
-        top = top_spans(start_NL, end_NL, context_N2, self.best, self.reading.max_answer_tokens)
+        top = top_spans(start_NL, end_NL, context_N2, self.best, self.settings.max_answer_tokens)
         none_N = log_probabilities(start_NL, context_N2)[:, 0] + log_probabilities(end_NL, context_N2)[:, 0]
         return window_answers(*top, none_N)
 
@@ -91,13 +92,13 @@ class QueQuestions(PlainQuestions):
     """The query ends in [QUE], which selects start and end with the pre-trained head (CLISM, 3.4)."""
 
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
-        assert isinstance(self.reading.method, Que)
+        assert isinstance(self.settings.method, Que)
         with seeded(seed):
-            head = SpanHead(start.language_model.config.hidden_size, self.reading.method.deep_head)
+            head = SpanHead(start.language_model.config.hidden_size, self.settings.method.deep_head)
             return load_pretrained_heads({"span": head}, start)
 
     def features(self, records: Sequence[MrcExample]) -> list[MrcWindow]:
-        return question_windows(records, self.encoder, self.reading, with_que=True)
+        return question_windows(records, self.encoder, self.settings, with_que=True)
 
     def scores(self, model: EncoderWithHeads, hidden_TD: Tensor, batch: MrcBatch) -> tuple[Tensor, Tensor]:
         start_NT, end_NT = model.heads["span"](hidden_TD, batch.que_N)

@@ -24,10 +24,10 @@ def with_rationales(
     `predict` has the model answer questions: two for each record, with its predicted label and either sentence as
     Sen-2. A sentence is cut as a query where it takes more than half of `max_tokens`.
     """
-    reading = formulation.reading
-    most = max(reading.max_query_tokens, reading.max_tokens // 2)  # a whole sentence, not only a label's query
+    settings = formulation.settings
+    most = max(settings.max_query_tokens, settings.max_tokens // 2)  # a whole sentence, not only a label's query
     asking = UnifiedQuestions(
-        replace(reading, kind="qa", labels=(), max_query_tokens=most), formulation.encoder, best=best
+        replace(settings, kind="qa", labels=(), max_query_tokens=most), formulation.encoder, best=best
     )
     explained = [at for at, each in enumerate(predictions) if each.label is not None]
     questions = [

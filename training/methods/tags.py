@@ -30,7 +30,7 @@ from training.tasks.tags import entities, tags_of
 class PlainTags(OnePass):
     """A word's tag is read from its first token."""
 
-    reading: InferenceSettings
+    settings: InferenceSettings
     encoder: TextEncoder
 
     @property
@@ -38,12 +38,12 @@ class PlainTags(OnePass):
         return {"tags": 1.0}
 
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
-        config, tags = start.language_model.config, tag_names(self.reading.labels)
+        config, tags = start.language_model.config, tag_names(self.settings.labels)
         with seeded(seed):
             return load_pretrained_heads({"tags": task_head("tags", config, tags)}, start)
 
     def features(self, records: Sequence[TaggingExample]) -> list[TagWindow]:
-        return tag_windows(records, self.encoder, self.reading)
+        return tag_windows(records, self.encoder, self.settings)
 
     def batch(self, features: Sequence[TagWindow]) -> TagBatch:
         return tag_batch(features)
@@ -68,7 +68,7 @@ class PlainTags(OnePass):
 
         An entity's score is the mean of its words' probabilities of the tags that were read.
         """
-        names = tag_names(self.reading.labels)
+        names = tag_names(self.settings.labels)
         tags = [["O"] * len(record.tokens) for record in records]
         scores = [[0.0] * len(record.tokens) for record in records]
         for window, p_WC in zip(features, outputs, strict=True):

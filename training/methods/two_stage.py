@@ -32,7 +32,7 @@ from training.objectives.answer_contrast import (
 from training.objectives.cacr import cached_gradients, replayed_loss, shared_out
 from training.objectives.hard_learning import RankWeights, candidate_log_probs, hard_loss
 from training.objectives.spans import span_loss
-from training.recipes.finetuning import TwoStage
+from training.recipes.methods import TwoStage
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,8 @@ class TwoStageQuestions(PlainQuestions):
 
     @property
     def method(self) -> TwoStage:
-        assert isinstance(self.reading.method, TwoStage)
-        return self.reading.method
+        assert isinstance(self.settings.method, TwoStage)
+        return self.settings.method
 
     @property
     def weights(self) -> dict[str, float]:
@@ -116,9 +116,9 @@ class TwoStageQuestions(PlainQuestions):
         return hard_loss(log_NK, self.method.hard, ranks)._replace(figures=plain.figures)
 
     def _windows(self, hidden_TD: Tensor, start_NL: Tensor, end_NL: Tensor, batch: MrcBatch) -> Windows:
-        most, longest = self.method.contrast_candidates, self.reading.max_answer_tokens
+        most, longest = self.method.contrast_candidates, self.settings.max_answer_tokens
         hard_N2 = hard_negatives(hidden_TD, start_NL, end_NL, batch, most, longest)
-        return windows_of(batch, self.reading.max_query_tokens, hard_N2)
+        return windows_of(batch, self.settings.max_query_tokens, hard_N2)
 
 
 def gold_first(window: MrcWindow) -> MrcWindow:

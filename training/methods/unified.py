@@ -34,7 +34,8 @@ from training.models.heads import WaeExtractor
 from training.objectives import Loss
 from training.objectives.wae import valid_pairs, wae_loss
 from training.objectives.wae_spans import LikelySpans, best_spans, cls_scores, likely_spans
-from training.recipes.finetuning import InferenceSettings, Unified
+from training.recipes.finetuning import InferenceSettings
+from training.recipes.methods import Unified
 from training.tasks.predictions import BEST, Prediction
 from training.tasks.queries import pair_queries
 
@@ -43,20 +44,20 @@ from training.tasks.queries import pair_queries
 class _Unified(OnePass):
     """What is the same for all kinds of task."""
 
-    reading: InferenceSettings
+    settings: InferenceSettings
     encoder: TextEncoder
 
     @property
-    def settings(self) -> Unified:
-        assert isinstance(self.reading.method, Unified)
-        return self.reading.method
+    def method(self) -> Unified:
+        assert isinstance(self.settings.method, Unified)
+        return self.settings.method
 
     @property
     def weights(self) -> dict[str, float]:
         return {"wae": 1.0}
 
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
-        hidden_size, of = start.language_model.config.hidden_size, self.settings
+        hidden_size, of = start.language_model.config.hidden_size, self.method
         with seeded(seed):
             return load_pretrained_heads(
                 {"wae": WaeExtractor(hidden_size, of.extractor_inner, of.extractor_dropout)}, start
@@ -84,11 +85,11 @@ class UnifiedQuestions(_Unified):
     best: int = BEST  # spans that `outputs` keeps of a window, and `predictions` of a record
 
     def features(self, records: Sequence[MrcExample]) -> list[MrcWindow]:
-        return question_windows(records, self.encoder, self.reading)
+        return question_windows(records, self.encoder, self.settings)
 
     def outputs(self, model: EncoderWithHeads, batch: MrcBatch) -> list[WindowAnswers]:
         factors = self.factors(model, batch)
-        top = best_spans(*factors, batch, self.best, self.reading.max_answer_tokens)
+        top = best_spans(*factors, batch, self.best, self.settings.max_answer_tokens)
         log_p_NK = F.logsigmoid(top.score_NK)  # tells spans apart where σ is 1 in fp32
         return window_answers(top.first_NK, top.last_NK, log_p_NK, F.logsigmoid(-cls_scores(*factors, batch)))
 
@@ -104,11 +105,11 @@ class UnifiedTags(_Unified):
     """A sentence is asked for each label in turn: whatever whole words are likely enough are an entity of it."""
 
     def features(self, records: Sequence[TaggingExample]) -> list[MrcWindow]:
-        return label_windows(records, self.encoder, self.reading)
+        return label_windows(records, self.encoder, self.settings)
 
     def outputs(self, model: EncoderWithHeads, batch: MrcBatch) -> list[LikelySpans]:
-        longest = self.reading.max_answer_tokens
-        return likely_spans(*self.factors(model, batch), batch, self.settings.threshold, longest)
+        longest = self.settings.max_answer_tokens
+        return likely_spans(*self.factors(model, batch), batch, self.method.threshold, longest)
 
     def predictions(
         self, records: Sequence[TaggingExample], features: Sequence[MrcWindow], outputs: Sequence[LikelySpans]
@@ -117,7 +118,7 @@ class UnifiedTags(_Unified):
         `unresolved` are all of them."""
         found = entity_scores(records, features, map(_whole_words, features, outputs))
         return [
-            without_overlaps(record, scores, self.reading.labels)._replace(unresolved=tuple(sorted(scores)))
+            without_overlaps(record, scores, self.settings.labels)._replace(unresolved=tuple(sorted(scores)))
             for record, scores in zip(records, found, strict=True)
         ]
 
@@ -127,16 +128,16 @@ class UnifiedPairs(_Unified):
     """A pair is asked for each label in turn: [CLS] answers the query whose label it has."""
 
     def features(self, records: Sequence[PairExample]) -> list[MrcWindow]:
-        """One window for each label of each record. The end of a pair that is too long is cut, which is its premise's;
-        the note `truncated_pair` says so. Raises `InputError` if a record has a label that the reading does not."""
-        labels = self.reading.labels
+        """Returns one window for each label of each record. A pair that is too long is cut at its end, which is the
+        premise's, and gets the note `truncated_pair`. Raises `InputError` for a label that `settings.labels` lack."""
+        labels = self.settings.labels
         for each in records:
             if each.label is not None:
                 check_label(each.label, labels, each.id)
         queries = [query for record in records for query in pair_queries(record, labels)]
         windows: list[MrcWindow] = []
         before = -1
-        for window in question_windows(queries, self.encoder, self.reading):
+        for window in question_windows(queries, self.encoder, self.settings):
             if window.record == before:
                 windows[-1] = windows[-1]._replace(notes=tuple(dict.fromkeys((*windows[-1].notes, "truncated_pair"))))
                 continue

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
 from transformers import PreTrainedConfig
 
-from training.models.heads import HEADS, TASK_HEADS
-
-if TYPE_CHECKING:
-    from training.models.folder import About
+from training.models.about import About
+from training.models.heads import TASK_HEADS
 
 _MASKED = """\
 The encoder and its masked-language-model head load as any of their family:
@@ -50,34 +48,32 @@ language_model, tokenizer, heads, reading, provenance = load_finetuned(".")
 ```
 """
 
-_HEADS = {
-    "span": "finds the start and the end of the answer to each `[QUE]` (CLISM, section 3.1)",
-    "wae": "scores every span of a context as an answer to a query (mPMR, section 2.1)",
-    "qa": "scores every token as the start and as the end of the answer",
-    "tags": "scores the tags of each word, at its first token",
-    "pairs": "scores the labels of two sentences, at the first token",
-}
-# kind of task → title, the hub's name for it, what transformers loads a standard head with
-_KINDS = {
-    "qa": ("A cross-lingual reader of questions", "question-answering", "AutoModelForQuestionAnswering"),
-    "tagging": ("A cross-lingual tagger of entities", "token-classification", "AutoModelForTokenClassification"),
-    "pairs": ("A cross-lingual reader of pairs", "text-classification", "AutoModelForSequenceClassification"),
-}
+
+class CardText(NamedTuple):
+    """What a card says of its kind of model; the defaults are those of a pre-trained model."""
+
+    title: str = "A cross-lingual span reader"
+    hub_task: str = ""
+    """The hub's name of the task, such as question-answering."""
+    auto_class: str = ""
+    """The class of transformers that loads the model with its standard head."""
 
 
-def model_card(about: About, config: PreTrainedConfig) -> str:
-    """Made from polyspan.json and config.json alone."""
+PRETRAINED = CardText()
+
+
+def model_card(about: About, config: PreTrainedConfig, purposes: Mapping[str, str], text: CardText = PRETRAINED) -> str:
+    """Returns the card as Markdown. `purposes`: name of each head → what it does."""
     origin, reading = about.provenance, about.reading
     standard = any(name in TASK_HEADS for name in about.heads)
-    title, task, auto = _KINDS[reading["kind"]] if reading else ("A cross-lingual span reader", "", "")
     lines = [
         "---",
         "library_name: transformers",
         f"tags: [polyspan, {config.model_type}]",
-        *([f"pipeline_tag: {task}"] if task else []),
+        *([f"pipeline_tag: {text.hub_task}"] if text.hub_task else []),
         "---",
         "",
-        f"# {title}",
+        f"# {text.title}",
         "",
         f"{config.num_hidden_layers} layers of {config.hidden_size}, {config.vocab_size} rows of vocabulary. Training "
         f"began from {origin.base_model} and took {origin.step:,} steps, with polyspan"
@@ -85,14 +81,9 @@ def model_card(about: About, config: PreTrainedConfig) -> str:
         "",
         "## Use",
         "",
-        _STANDARD.format(auto=auto) if standard else _MASKED,
+        _STANDARD.format(auto=text.auto_class) if standard else _MASKED,
         _FINETUNED if reading else _PRETRAINED,
-        f"| head in `{'model' if standard else 'heads'}.safetensors` | what it does | size |",
-        "| --- | --- | --- |",
-        *(
-            f"| {name} | {_HEADS.get(name) or getattr(HEADS[name], 'purpose', name)} | `{_json(settings)}` |"
-            for name, settings in about.heads.items()
-        ),
+        *_heads(about.heads, purposes),
         "",
         *(["## Reading", "", "```json", _json(reading, indent=2), "```", ""] if reading else []),
         *(_scores(about.scores) if about.scores else []),
@@ -120,6 +111,19 @@ def model_card(about: About, config: PreTrainedConfig) -> str:
         "Versions: " + ", ".join(f"{name} {number}" for name, number in about.versions.items()) + ".",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _heads(heads: Mapping[str, Mapping[str, Any]], purposes: Mapping[str, str]) -> list[str]:
+    """Returns one table for each file that holds heads."""
+    lines = []
+    for file, names in (
+        ("model", [name for name in heads if name in TASK_HEADS]),
+        ("heads", [name for name in heads if name not in TASK_HEADS]),
+    ):
+        if names or (file == "heads" and not heads):
+            lines += ["", f"| head in `{file}.safetensors` | what it does | size |", "| --- | --- | --- |"]
+            lines += [f"| {name} | {purposes[name]} | `{_json(heads[name])}` |" for name in names]
+    return lines[1:]
 
 
 def _scores(scores: Mapping[str, float]) -> list[str]:

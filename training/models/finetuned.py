@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from schemas.errors import ConfigError, InputError
 from training.data.tag_windows import tag_names
+from training.models.card import CardText
 from training.models.files import (
     FAMILIES,
     TASK_MODELS,
@@ -32,18 +33,31 @@ from training.models.files import (
     task_suffix,
 )
 from training.models.folder import RESTORE, Provenance, load_heads, read_about, write_model
-from training.models.heads import HEADS, TASK_HEADS, Head, name_in_model, task_head
+from training.models.heads import Head, head_class, name_in_model, task_head
 from training.models.tokenizer import load_tokenizer_of
-from training.recipes.finetuning import METHODS, InferenceSettings, Plain, Que, Unified, plain_values
+from training.recipes.finetuning import InferenceSettings, plain_values
+from training.recipes.methods import METHODS, Plain
 
 Kind = Literal["qa", "tagging", "pairs"]
-# kind of task → its standard head, and how the architecture of a model with that head ends.
-_STANDARD: dict[Kind, tuple[str, str]] = {
-    "qa": ("qa", "ForQuestionAnswering"),
-    "tagging": ("tags", "ForTokenClassification"),
-    "pairs": ("pairs", "ForSequenceClassification"),
+
+
+class _Standard(NamedTuple):
+    """What a kind of task has in transformers."""
+
+    head: str  # its name in `TASK_HEADS`
+    suffix: str  # how the architecture of a model with that head ends
+    title: str  # of the model card
+    hub_task: str  # the hub's name for the kind of task
+
+
+_STANDARD: dict[Kind, _Standard] = {
+    "qa": _Standard("qa", "ForQuestionAnswering", "A cross-lingual reader of questions", "question-answering"),
+    "tagging": _Standard(
+        "tags", "ForTokenClassification", "A cross-lingual tagger of entities", "token-classification"
+    ),
+    "pairs": _Standard("pairs", "ForSequenceClassification", "A cross-lingual reader of pairs", "text-classification"),
 }
-_KINDS: dict[str, Kind] = {suffix: kind for kind, (_, suffix) in _STANDARD.items()}
+_KINDS: dict[str, Kind] = {standard.suffix: kind for kind, standard in _STANDARD.items()}
 
 _log = logging.getLogger(__name__)
 
@@ -54,7 +68,7 @@ class Finetuned(NamedTuple):
     language_model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     heads: dict[str, Head]
-    reading: InferenceSettings
+    settings: InferenceSettings
     provenance: Provenance | None  # None in a folder that is not ours
 
 
@@ -62,8 +76,8 @@ def save_finetuned(
     folder: str | Path,
     language_model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    heads: Mapping[str, Head],
-    reading: InferenceSettings,
+    heads: Mapping[str, nn.Module],
+    settings: InferenceSettings,
     provenance: Provenance,
     scores: Mapping[str, float],
 ) -> None:
@@ -73,16 +87,23 @@ def save_finetuned(
     prediction needs is written, others served training alone. A folder that polyspan has written is replaced; any other
     that stands there is left alone, and `ConfigError` raised.
     """
-    name = _head_name(reading)
-    expected, head = (HEADS | TASK_HEADS)[name], heads.get(name)
-    if head is None or type(head) is not expected:
-        found = ", ".join(f"{name} ({type(head).__name__})" for name, head in heads.items()) or "none"
-        raise ConfigError(f"{folder}: expected a head {name} ({expected.__name__}) to save, found {found}")
-    model: PreTrainedModel = language_model
-    if name in TASK_HEADS:
-        model = _with_head(language_model, head, reading)
+    saved = {name: _checked(folder, name, heads) for name in _head_names(settings)}
+    standard, model = _STANDARD[settings.kind], language_model
+    if settings.method.uses_standard_head:
+        model = _with_head(language_model, saved[standard.head], settings)
         tokenizer = _without_token_types(tokenizer)
-    write_model(folder, model, tokenizer, {name: head}, provenance, _to_json(reading), scores)
+    text = CardText(standard.title, standard.hub_task, TASK_MODELS[standard.suffix])
+    write_model(folder, model, tokenizer, saved, provenance, _to_json(settings), scores, text)
+
+
+def _checked(folder: str | Path, name: str, heads: Mapping[str, nn.Module]) -> Head:
+    """Returns the head of that name. Raises `ConfigError` if it is missing or of another class."""
+    head, expected = heads.get(name), head_class(name)
+    if isinstance(head, Head) and type(head) is expected:
+        return head
+    found = ", ".join(f"{name} ({type(head).__name__})" for name, head in heads.items()) or "none"
+    class_name = expected.__name__ if expected else "of no known class"
+    raise ConfigError(f"{folder}: expected a head {name} ({class_name}) to save, found {found}")
 
 
 def load_finetuned(folder_or_name: str | Path) -> Finetuned:
@@ -96,44 +117,45 @@ def load_finetuned(folder_or_name: str | Path) -> Finetuned:
     check_finetuned(folder)
     if about is None or about.reading is None:
         return _load_foreign(folder)
-    reading = _from_json(about.reading, folder)
-    name = _head_name(reading)
+    settings = _from_json(about.reading, folder)
     heads = load_heads(folder, about.heads)
-    if name not in heads:
-        found = ", ".join(heads) or "none"
-        raise InputError(f"{folder}: expected a head {name} in polyspan.json, found {found}. {RESTORE}")
-    if name in TASK_HEADS:
-        model = _load_task_model(folder, reading.kind)
-        if heads[name].settings != task_head(name, model.config, _classes(reading)).settings:
+    for name in _head_names(settings):
+        if name not in heads:
+            found = ", ".join(heads) or "none"
+            raise InputError(f"{folder}: expected a head {name} in polyspan.json, found {found}. {RESTORE}")
+    if settings.method.uses_standard_head:
+        model = _load_task_model(folder, settings.kind)
+        name = _STANDARD[settings.kind].head
+        if heads[name].settings != task_head(name, model.config, _classes(settings)).settings:
             raise InputError(f"{folder}: polyspan.json and config.json disagree on labels or sizes. {RESTORE}")
     else:
         model = load_language_model(folder, seed=0)
-    return Finetuned(model, load_tokenizer_of(folder, model), heads, reading, about.provenance)
+    return Finetuned(model, load_tokenizer_of(folder, model), heads, settings, about.provenance)
 
 
-def _head_name(reading: InferenceSettings) -> str:
-    if isinstance(reading.method, Que):
-        return "span"
-    return "wae" if isinstance(reading.method, Unified) else _STANDARD[reading.kind][0]
+def _head_names(settings: InferenceSettings) -> tuple[str, ...]:
+    """Returns the names of the heads that prediction reads."""
+    standard = (_STANDARD[settings.kind].head,) if settings.method.uses_standard_head else ()
+    return (*standard, *settings.method.heads)
 
 
-def _classes(reading: InferenceSettings) -> tuple[str, ...]:
+def _classes(settings: InferenceSettings) -> tuple[str, ...]:
     """What the standard head chooses among."""
-    return {"qa": (), "tagging": tag_names(reading.labels), "pairs": reading.labels}[reading.kind]
+    return {"qa": (), "tagging": tag_names(settings.labels), "pairs": settings.labels}[settings.kind]
 
 
-def _with_head(language_model: PreTrainedModel, head: Head, reading: InferenceSettings) -> PreTrainedModel:
+def _with_head(language_model: PreTrainedModel, head: Head, settings: InferenceSettings) -> PreTrainedModel:
     """Encoder and head as one of transformers' models, which shares their weights. Only to be saved: the weights that
     it did not get, and needs for nothing but running, are missing."""
     config = copy.deepcopy(language_model.config)
-    if reading.kind == "qa":
+    if settings.kind == "qa":
         config.num_labels = 2
     else:
-        config.id2label = dict(enumerate(_classes(reading)))
+        config.id2label = dict(enumerate(_classes(settings)))
         config.label2id = {name: number for number, name in config.id2label.items()}
-    config.problem_type = "single_label_classification" if reading.kind == "pairs" else None
+    config.problem_type = "single_label_classification" if settings.kind == "pairs" else None
     with torch.device("meta"):
-        model: PreTrainedModel = auto_class(TASK_MODELS[_STANDARD[reading.kind][1]]).from_config(config)
+        model: PreTrainedModel = auto_class(TASK_MODELS[_STANDARD[settings.kind].suffix]).from_config(config)
     encoder = language_model.base_model.state_dict().items()
     # BERT's pooler is the head's to bring.
     weights = {f"{model.base_model_prefix}.{key}": value for key, value in encoder if not key.startswith("pooler.")}
@@ -152,7 +174,7 @@ def _without_token_types(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokeni
 
 
 def _load_task_model(folder: Path, kind: Kind) -> PreTrainedModel:
-    model, missing = load_weights(folder, auto_class(TASK_MODELS[_STANDARD[kind][1]]))
+    model, missing = load_weights(folder, auto_class(TASK_MODELS[_STANDARD[kind].suffix]))
     if missing:
         raise InputError(
             f"{folder}: the weights lack {len(missing)} tensors of a {type(model).__name__}, such as {missing[0]}. "
@@ -167,17 +189,17 @@ def _load_foreign(folder: Path) -> Finetuned:
     assert suffix is not None  # says check_finetuned
     model = _load_task_model(folder, _KINDS[suffix])
     tokenizer = load_tokenizer_of(folder, model)
-    reading = _foreign_reading(folder, model.config, _KINDS[suffix])
-    if reading.kind != "tagging" and "token_type_ids" in tokenizer.model_input_names:
+    settings = _foreign_settings(folder, model.config, _KINDS[suffix])
+    if settings.kind != "tagging" and "token_type_ids" in tokenizer.model_input_names:
         _log.warning("%s: was trained with token types; polyspan reads both texts as type 0: expect less of it", folder)
-    name = _head_name(reading)
-    head = task_head(name, model.config, _classes(reading))
+    name = _STANDARD[settings.kind].head
+    head = task_head(name, model.config, _classes(settings))
     weights = model.state_dict()
     own = {key: weights[name_in_model(key)] for key in head.state_dict()}
-    if reading.kind == "tagging":
-        own = {key: _in_order(value, _class_names(model.config), _classes(reading)) for key, value in own.items()}
+    if settings.kind == "tagging":
+        own = {key: _in_order(value, _class_names(model.config), _classes(settings)) for key, value in own.items()}
     head.load_state_dict(own)
-    return Finetuned(model, tokenizer, {name: head}, reading, None)
+    return Finetuned(model, tokenizer, {name: head}, settings, None)
 
 
 def foreign_heads(folder_or_name: str | Path) -> dict[str, Head]:
@@ -202,7 +224,7 @@ def _class_names(config: PreTrainedConfig) -> tuple[str, ...]:
     return tuple(str(names[number]) for number in sorted(names))
 
 
-def _foreign_reading(folder: Path, config: PreTrainedConfig, kind: Kind) -> InferenceSettings:
+def _foreign_settings(folder: Path, config: PreTrainedConfig, kind: Kind) -> InferenceSettings:
     names = _class_names(config)
     if kind == "qa":
         labels: tuple[str, ...] = ()
@@ -231,19 +253,19 @@ def _entity_labels(tags: tuple[str, ...], folder: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag[2:] for tag in others))
 
 
-def _to_json(reading: InferenceSettings) -> dict[str, Any]:
-    return plain_values(reading) | {"labels": list(reading.labels)}
+def _to_json(settings: InferenceSettings) -> dict[str, Any]:
+    return plain_values(settings) | {"labels": list(settings.labels)}
 
 
 def _from_json(values: Mapping[str, Any], folder: Path) -> InferenceSettings:
     try:
-        settings = dict(values["method"])
-        method = METHODS[settings.pop("name")](**settings)
-        reading = InferenceSettings(**{**values, "method": method, "labels": tuple(values["labels"])})
-        _STANDARD[reading.kind]
+        fields = dict(values["method"])
+        method = METHODS[fields.pop("name")](**fields)
+        settings = InferenceSettings(**{**values, "method": method, "labels": tuple(values["labels"])})
+        _STANDARD[settings.kind]
     except (TypeError, KeyError, ValueError) as error:
         raise InputError(
             f"{folder / 'polyspan.json'}: its reading is not as it was written ({type(error).__name__}: {error}). "
             f"{RESTORE}"
         ) from None
-    return reading
+    return settings

@@ -14,8 +14,8 @@ A folder is whole or absent: it is written beside its place, then renamed or exc
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,45 +27,19 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from schemas.errors import ConfigError, InputError
 from schemas.runtime.output_folder import NEW, files_in
-from training.models.card import model_card
+from training.models.about import FORMAT_VERSION, About
+from training.models.about import Provenance as Provenance
+from training.models.card import PRETRAINED, CardText, model_card
 from training.models.files import ABOUT as _ABOUT
 from training.models.files import WEIGHTS, check_model_files, load_language_model, local_folder, read_json, sha256_of
-from training.models.heads import HEADS, TASK_HEADS, Head, name_in_model
+from training.models.heads import HEADS, TASK_HEADS, Head, head_class, name_in_model
 from training.models.tokenizer import load_tokenizer_of, save_tokenizer
 from training.runtime import atomic_write
 from training.runtime.outputs import model_files
 
-FORMAT_VERSION = 1
-
 _HEAD_WEIGHTS = "heads.safetensors"
 
 RESTORE = "Restore it from a copy, or write the model again from its last checkpoint"
-
-
-@dataclass(frozen=True)
-class Provenance:
-    """Where a model comes from: written to polyspan.json and into the model card."""
-
-    base_model: str  # that training began from: a folder or a name on the hub
-    recipe: Mapping[str, Any]  # the resolved configuration, plain JSON values
-    data: Mapping[str, str]  # each dataset's folder → the fingerprint of its manifest
-    step: int
-    commit: str | None = None
-
-
-@dataclass(frozen=True)
-class About:
-    """What polyspan.json holds."""
-
-    heads: Mapping[str, Mapping[str, Any]]  # name in `HEADS` or `TASK_HEADS` → what its class is made with
-    attention_dropout: float  # that it was trained with; config.json's holds outside of packed attention
-    provenance: Provenance
-    versions: Mapping[str, str]
-    sha256: Mapping[str, str]  # of the files of weights
-    reading: Mapping[str, Any] | None = None  # of a fine-tuned model: a `InferenceSettings` as plain JSON values
-    scores: Mapping[str, float] = field(default_factory=dict)  # of a fine-tuned model, on its dev files
-    files: Sequence[str] = ()  # all of the folder's; none in folders of earlier releases
-    format_version: int = field(default=FORMAT_VERSION, kw_only=True)
 
 
 class Pretrained(NamedTuple):
@@ -110,15 +84,17 @@ def write_model(
     provenance: Provenance,
     reading: Mapping[str, Any] | None = None,
     scores: Mapping[str, float] | None = None,
+    text: CardText = PRETRAINED,
 ) -> None:
-    """Writes the folder as `save_model` does. Weights of `TASK_HEADS` are `model`'s to hold."""
+    """Writes the folder as `save_model` does; `model` holds the weights of `TASK_HEADS`. `text` is for the model
+    card."""
     folder = Path(folder)
     if folder.exists() and not (folder / _ABOUT).is_file():
         raise ConfigError(f"{folder} exists and is no model of ours: it has no {_ABOUT}. Give another folder")
     with atomic_write.folder(folder, model_files) as beside, atomic_write.os_errors_of(folder):
         model.save_pretrained(beside, max_shard_size="1TB")
         save_tokenizer(tokenizer, beside)
-        own = {name: head for name, head in heads.items() if name in HEADS}
+        own = {name: head for name, head in heads.items() if name not in TASK_HEADS}
         tensors = {f"{name}.{key}": value.contiguous() for name in own for key, value in own[name].state_dict().items()}
         if tensors:
             save_file(tensors, beside / _HEAD_WEIGHTS)
@@ -132,9 +108,10 @@ def write_model(
             scores=scores or {},
             files=sorted({*(name for name in files_in(beside) if name != NEW), _ABOUT, "README.md"}),
         )
-        text = json.dumps(asdict(about), indent=2, ensure_ascii=False, allow_nan=False)
-        (beside / _ABOUT).write_text(text + "\n", encoding="utf-8")
-        (beside / "README.md").write_text(model_card(about, model.config), encoding="utf-8")
+        values = json.dumps(asdict(about), indent=2, ensure_ascii=False, allow_nan=False)
+        (beside / _ABOUT).write_text(values + "\n", encoding="utf-8")
+        purposes = {name: head.purpose for name, head in heads.items()}
+        (beside / "README.md").write_text(model_card(about, model.config, purposes, text), encoding="utf-8")
 
 
 def load_model(folder_or_name: str | Path, seed: int = 0, mlm: bool = True) -> Pretrained:
@@ -168,7 +145,7 @@ def read_about(folder: Path) -> About | None:
         )
     try:
         about = About(**{**values, "provenance": Provenance(**values["provenance"])})
-        if unknown := sorted(set(about.heads) - set(HEADS) - set(TASK_HEADS)):
+        if unknown := sorted(name for name in about.heads if head_class(name) is None):
             raise InputError(f"{path}: unknown heads: {', '.join(unknown)}. Read it with the release that wrote it")
         for name, expected in about.sha256.items():
             if not (folder / name).is_file():
@@ -184,8 +161,10 @@ def load_heads(folder: Path, settings: Mapping[str, Any]) -> dict[str, Head]:
     """The heads of a folder of ours, as polyspan.json names them."""
     heads: dict[str, Head] = {}
     try:
-        for name, its_settings in settings.items():
-            head = heads[name] = (HEADS | TASK_HEADS)[name](**its_settings)
+        for name, arguments in settings.items():
+            kind = head_class(name)
+            assert kind is not None  # `read_about` refuses unknown heads
+            head = heads[name] = kind(**arguments)
             in_model = name in TASK_HEADS
             with safe_open(folder / (WEIGHTS if in_model else _HEAD_WEIGHTS), framework="pt") as tensors:
                 names = {key: name_in_model(key) if in_model else f"{name}.{key}" for key in head.state_dict()}

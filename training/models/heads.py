@@ -11,23 +11,37 @@ C labels.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from pkgutil import resolve_name
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
 
+from training.recipes.methods import METHODS
 
-class SpanHead(nn.Module):
+
+class Head(nn.Module):
+    """A head that a model's folder can hold."""
+
+    purpose: ClassVar[str]
+    """What the head does, as the model card says it."""
+    settings: dict[str, Any]
+    """The arguments that its class was made with, as JSON values."""
+
+
+class SpanHead(Head):
     """Where each `[QUE]`'s answer starts and ends (CLISM, equations 1 to 3), in fp32.
 
     A linear head is the paper's: s_q = W_s x_q, e_q = W_e x_q. `deep` is Splinter's: both the question and the tokens
     first go through layers of their own, x → LayerNorm(GELU(V x)).
     """
 
+    purpose = "finds the start and the end of the answer to each `[QUE]` (CLISM, section 3.1)"
+
     def __init__(self, hidden_size: int, deep: bool = False) -> None:
         super().__init__()
-        self.settings: dict[str, Any] = {"hidden_size": hidden_size, "deep": deep}
+        self.settings = {"hidden_size": hidden_size, "deep": deep}
         self.start = _Boundary(hidden_size, deep)
         self.end = _Boundary(hidden_size, deep)
         self.apply(_begin)
@@ -68,15 +82,17 @@ def _transform(hidden_size: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(hidden_size, hidden_size), nn.GELU(), nn.LayerNorm(hidden_size))
 
 
-class WaeExtractor(nn.Module):
+class WaeExtractor(Head):
     """The two factors of the score S_ij that the span from token i to token j is an answer (mPMR, 2.1).
 
     As released: S = H · (W2 dropout(GELU(W1 H)))ᵀ, so only the end's side is transformed.
     """
 
+    purpose = "scores every span of a context as an answer to a query (mPMR, section 2.1)"
+
     def __init__(self, hidden_size: int, inner_size: int = 1024, dropout: float = 0.1) -> None:
         super().__init__()
-        self.settings: dict[str, Any] = {"hidden_size": hidden_size, "inner_size": inner_size, "dropout": dropout}
+        self.settings = {"hidden_size": hidden_size, "inner_size": inner_size, "dropout": dropout}
         self.inner = nn.Linear(hidden_size, inner_size)  # W1
         self.outer = nn.Linear(inner_size, hidden_size)  # W2
         self.dropout = nn.Dropout(dropout)
@@ -100,12 +116,14 @@ class MlmHead(nn.Module):
         return self.head(hidden_TD[masked_M])
 
 
-class QaHead(nn.Module):
+class QaHead(Head):
     """Where an answer starts and where it ends, each token by itself, in fp32: transformers' head for questions."""
+
+    purpose = "scores every token as the start and as the end of the answer"
 
     def __init__(self, hidden_size: int) -> None:
         super().__init__()
-        self.settings: dict[str, Any] = {"hidden_size": hidden_size}
+        self.settings = {"hidden_size": hidden_size}
         self.qa_outputs = nn.Linear(hidden_size, 2)
         self.apply(_begin)
 
@@ -116,12 +134,14 @@ class QaHead(nn.Module):
         return start_T, end_T
 
 
-class TagHead(nn.Module):
+class TagHead(Head):
     """The tag of each word, from its first token, in fp32: transformers' head for tokens. `labels` names the tags."""
+
+    purpose = "scores the tags of each word, at its first token"
 
     def __init__(self, hidden_size: int, labels: Sequence[str], dropout: float = 0.1) -> None:
         super().__init__()
-        self.settings: dict[str, Any] = {"hidden_size": hidden_size, "labels": list(labels), "dropout": dropout}
+        self.settings = {"hidden_size": hidden_size, "labels": list(labels), "dropout": dropout}
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(hidden_size, len(labels))
         self.apply(_begin)
@@ -132,14 +152,16 @@ class TagHead(nn.Module):
             return self.classifier(self.dropout(hidden_TD[words_W].float()))
 
 
-class PairHead(nn.Module):
+class PairHead(Head):
     """The label of each sequence, from its first token, in fp32: transformers' head for sequences of that `family`
     (a model_type). BERT's drops out behind the inner layer only, and calls that layer its pooler."""
+
+    purpose = "scores the labels of two sentences, at the first token"
 
     def __init__(self, hidden_size: int, labels: Sequence[str], dropout: float = 0.1, family: str = "xlm-roberta"):
         super().__init__()
         sizes = {"hidden_size": hidden_size, "labels": list(labels)}
-        self.settings: dict[str, Any] = {**sizes, "dropout": dropout, "family": family}
+        self.settings = {**sizes, "dropout": dropout, "family": family}
         self.dropout = nn.Dropout(dropout)
         inner, outer = nn.Linear(hidden_size, hidden_size), nn.Linear(hidden_size, len(labels))
         self.pools = family == "bert"
@@ -158,11 +180,18 @@ class PairHead(nn.Module):
             return self.classifier["out_proj"](self.dropout(inner_ND))
 
 
-Head = SpanHead | WaeExtractor | QaHead | TagHead | PairHead
 HEADS: dict[str, type[Head]] = {"span": SpanHead, "wae": WaeExtractor}
-"""The heads that a model's folder holds beside the model itself, by the names that they have there."""
+"""Name → head of pre-training, which a model's folder holds in a file of its own, heads.safetensors."""
 TASK_HEADS: dict[str, type[Head]] = {"qa": QaHead, "tags": TagHead, "pairs": PairHead}
-"""The heads that are part of the model itself, as transformers has it: their weights' names are its own."""
+"""Name → standard head of a kind of task, which is a part of the model of transformers, under its own names."""
+
+
+def head_class(name: str) -> type[Head] | None:
+    """Returns the class of a head by its name in a model's folder, or None for an unknown name."""
+    if name in HEADS or name in TASK_HEADS:
+        return (HEADS | TASK_HEADS)[name]
+    path = next((method.heads[name] for method in METHODS.values() if name in method.heads), None)
+    return None if path is None else resolve_name(path)
 
 
 def name_in_model(key: str) -> str:

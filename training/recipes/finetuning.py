@@ -1,7 +1,7 @@
-"""Named, complete configurations of fine-tuning: one for each setting of the papers. A variant is `replace` on another.
+"""The recipes of fine-tuning: complete, named configurations, one for each setting of the papers.
 
-"CLISM" is Chen et al. (NAACL 2022), "mPMR" is Xu et al. (ACL 2023), "two-stage" is Chen et al. (AAAI 2022). Where a
-paper is silent, the field says so and whose habit it follows. docs/paper_settings.md has a row for every number and
+"CLISM" is Chen et al. (NAACL 2022), "mPMR" is Xu et al. (ACL 2023) and "two-stage" is Chen et al. (AAAI 2022). If the
+papers do not give a value, the field says where ours comes from. docs/paper_settings.md has a row for every number and
 rule of the recipes that follow a paper.
 """
 
@@ -11,70 +11,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-
-@dataclass(frozen=True)
-class Plain:
-    """The standard head of each kind of task: start and end scores, a tag a word, a label a pair. The model's folder is
-    one that Hugging Face's AutoModelForQuestionAnswering, …TokenClassification or …SequenceClassification loads."""
-
-
-@dataclass(frozen=True)
-class Que:
-    """Questions end in [QUE], which selects start and end with the pre-trained head (CLISM, 3.4). Entities, to compare
-    with a tag a word: a query for each label, as mPMR's, that ends in [QUE]."""
-
-    deep_head: bool = False
-    """As in ClismObjective; a head of the other kind in the starting model is left aside."""
-
-
-@dataclass(frozen=True)
-class Unified:
-    """Every task as machine reading comprehension with mPMR's extractor (mPMR, 3 and table 6)."""
-
-    threshold: float = 0.5
-    """Probability above which a span of the context is an entity or target. Papers silent: the released code's."""
-    extractor_inner: int = 1024
-    """Inner size of the extractor. The paper is silent: the released code's, and that of our pre-training. An extractor
-    of another size in the starting model is left aside."""
-    extractor_dropout: float = 0.1
-    """Inside the extractor: XLM-R's (mPMR, A.1)."""
-
-
-@dataclass(frozen=True)
-class TwoStage:
-    """The plain head for questions, trained with what a baseline got wrong: hard learning and answer-aware contrastive
-    learning (two-stage, Hard-Learning Algorithm and Answer-Aware Contrastive Learning; decisions 24 and 25)."""
-
-    hard: Literal["weighted", "mml", "hard_em", "none"] = "weighted"
-    """weighted: −Σ w_l log P(z_l), w learnt (equation 5); mml: −log Σ P(z_l) (equation 4); hard_em: −log max P(z_l)
-    (Min et al. 2019); none: the plain loss of equation 3."""
-    gold_first: bool = True
-    """The true answer is the first of Z, whatever the baseline's rank for it, so that w can tell it from the wrong
-    ones: our choice. False, as in the paper's footnote 1: it keeps its rank, and replaces the last of Z where it has
-    none."""
-    candidates: int = 20
-    """Size of Z, the baseline's best answers, the true one among them (Implementation Details)."""
-    contrast_candidates: int = 50
-    """Size of A, the model's own best answers in each step (Implementation Details)."""
-    temperature: float = 0.1
-    """Divides the cosines of equation 8. The paper has 10 (Implementation Details), which leaves next to nothing to
-    learn; 0.1 is our choice."""
-    alpha: float = 0.5
-    """Weight of the contrastive loss; the other's is 1 − α (equation 9; Implementation Details). 0 leaves it out."""
-
-
-MethodSettings = Plain | Que | Unified | TwoStage
-METHODS: dict[str, type[MethodSettings]] = {"plain": Plain, "que": Que, "unified": Unified, "two_stage": TwoStage}
-METHOD_NAMES = {kind: name for name, kind in METHODS.items()}
+from training.recipes.methods import MethodSettings, Plain, Que, TwoStage, Unified
 
 
 @dataclass(frozen=True)
 class InferenceSettings:
-    """All that prediction needs to know beside the weights; stands in the model's folder."""
+    """What prediction needs besides the weights. polyspan.json holds it under the key "reading"."""
 
     method: MethodSettings
     kind: Literal["qa", "tagging", "pairs"]
-    labels: tuple[str, ...] = ()  # of entities, targets or pairs, in their order; none for questions
+    labels: tuple[str, ...] = ()  # of entities, targets or pairs, in the order of their numbers; empty for questions
     max_tokens: int = 384
     max_query_tokens: int = 64
     stride: int = 128
@@ -83,68 +29,71 @@ class InferenceSettings:
 
 @dataclass(frozen=True)
 class FinetuneRecipe:
-    """Everything that decides a run's result besides the data and the model's weights."""
+    """The settings that decide a run's result, together with the data and the starting model."""
 
     name: str
-    """What it is called in run.json and on the model card."""
+    """Name of the recipe in run.json and on the model card."""
     method: MethodSettings
     task: str = "squad"
     """Whose files --train names: squad, xquad, mlqa, tydiqa, wikiann, conll, universal_ner, absa, paws_x or xnli."""
     model: str = "xlm-roberta-base"
-    """A folder, ours or Hugging Face's, or a name on its hub, of the XLM-R family; `tiny`: small, random, its tokenizer
-    trained on the records. Two-stage training starts from xlm-roberta-base; CLISM's and mPMR's recipes are for their
-    pre-trained models, which --model must name."""
+    """The model to start from, of the XLM-R family: a folder, a name on Hugging Face's hub, or `tiny`, a small model
+    with random weights and a tokenizer trained on the records. Two-stage training starts from xlm-roberta-base; CLISM's
+    and mPMR's recipes are for their pre-trained models, which --model must name."""
     max_tokens: int = 384
-    """The most tokens of a sequence, special tokens included: longer contexts and sentences are read in pieces
-    (two-stage, Implementation Details; CLISM, C; mPMR, table 5)."""
+    """Maximum tokens of a sequence, special tokens included. Longer contexts and sentences are cut into windows that
+    overlap (two-stage, Implementation Details; CLISM, C; mPMR, table 5)."""
     max_query_tokens: int = 64
-    """The most tokens of a query; what is longer is cut and counted (two-stage, Implementation Details; mPMR, table 5).
-    CLISM is silent."""
+    """Maximum tokens of a query. Longer queries are cut, and the log counts them (two-stage, Implementation Details;
+    mPMR, table 5; CLISM does not say)."""
     stride: int = 128
-    """How many tokens neighbouring pieces share. Papers silent: XTREME's. At most half of what is left for a piece."""
+    """Tokens that neighbouring windows share, at most half of the space for text. The papers do not say: this is
+    XTREME's value."""
     max_answer_tokens: int = 30
-    """Longer spans are never predicted. Papers silent: XTREME's."""
+    """Maximum tokens of a predicted span. The papers do not say: this is XTREME's value."""
     epochs: float = 3.0
-    """Unless `steps` says otherwise (two-stage, Implementation Details; CLISM, C; mPMR, table 5)."""
+    """Number of epochs, unless --steps is given (two-stage, Implementation Details; CLISM, C; mPMR, table 5)."""
     steps: int = 0
-    """0: as many as the epochs come to. CLISM, C has 200 for few-shot training."""
+    """Number of steps; 0 computes it from --epochs. CLISM uses 200 for few-shot training (CLISM, C)."""
     batch_size: int = 32
-    """Sequences a step, over all processes (CLISM, C; two-stage; mPMR, table 5)."""
+    """Sequences per step, summed over all processes (CLISM, C; two-stage; mPMR, table 5)."""
     optimizer: Literal["adam", "adamw"] = "adamw"
-    """CLISM, C: Adam; two-stage, Implementation Details: AdamW. mPMR names AdamW for pre-training (A.1) and is silent
-    on fine-tuning."""
+    """The optimizer. CLISM uses Adam (CLISM, C) and two-stage training AdamW (Implementation Details); mPMR names AdamW
+    for pre-training (A.1) and does not say for fine-tuning."""
     learning_rate: float = 3e-5
-    """At the end of warm-up (CLISM, C; two-stage; mPMR, table 5)."""
+    """Learning rate at the end of warm-up (CLISM, C; two-stage; mPMR, table 5)."""
     warmup_share: float = 0.1
-    """Share of the steps over which the rate rises from 0 (two-stage, Implementation Details). CLISM is silent, and so
-    is mPMR, whose recipes have RoBERTa's 0.06. Then the rate falls linearly to 0 at the last step; no paper says so: it
-    is the schedule of BERT, of RoBERTa and of Hugging Face's Trainer unless told otherwise."""
+    """Share of the steps in which the learning rate rises from 0 (two-stage, Implementation Details). CLISM and mPMR do
+    not say; mPMR's recipes have RoBERTa's 0.06. After warm-up the rate falls linearly to 0 at the last step, as in BERT
+    and RoBERTa and by default in Hugging Face's Trainer; no paper says so."""
     beta1: float = 0.9
-    """Papers silent: Adam's own."""
+    """Adam's β1. The papers do not say: this is Adam's default."""
     beta2: float = 0.999
-    """Papers silent: Adam's own."""
+    """Adam's β2. The papers do not say: this is Adam's default."""
     epsilon: float = 1e-8
-    """Papers silent: Adam's own."""
+    """Adam's ε. The papers do not say: this is Adam's default."""
     weight_decay: float = 0.01
-    """Two-stage, Implementation Details; never on biases and norms. CLISM names plain Adam (C), so none. mPMR is
-    silent: PyTorch's for AdamW."""
+    """Weight decay, which biases and norms never get (two-stage, Implementation Details). CLISM names plain Adam (C),
+    so its recipes have 0; mPMR does not say, so its recipes have PyTorch's default for AdamW."""
     max_gradient_norm: float = 1.0
-    """Gradients are scaled down to it; 0: never. Papers silent: the habit of Hugging Face's scripts."""
+    """Gradients with a larger norm are scaled down to this norm; 0 turns clipping off. The papers do not say: this is
+    the value of Hugging Face's scripts."""
     precision: Literal["auto", "bf16", "fp32"] = "auto"
-    """Of the encoder's products; weights and losses are fp32. auto: bf16 on a GPU, fp32 on a CPU. Papers silent."""
+    """Precision of the encoder's matrix products; weights and losses are fp32. auto takes bf16 on a GPU and fp32 on a
+    CPU. The papers do not say."""
     examples: int = 0
-    """Few-shot training: how many records to train on, drawn by `sample`; 0: all (CLISM, C: 64 to 1,024)."""
+    """Number of records to train on, for few-shot training; 0 takes all (CLISM, C: 64 to 1,024)."""
     sample: int = 1
-    """Which draw of the examples; no other number depends on it."""
+    """Number of the random sample that --examples draws. Nothing else depends on it."""
     seed: int = 1
-    """Of new weights, order and dropout."""
+    """Seed of new weights, the order of the examples and dropout."""
     stop_loss_factor: float = 0.0
-    """Stop where the loss is more than so many times the largest of the last 100 steps; 0: never. One that is no
-    number always does."""
+    """Stop with an error if the loss is more than this many times the largest of the last 100 steps; 0 never stops. A
+    loss that is not finite always stops the run."""
 
     @property
     def warmup_steps(self) -> int:
-        """Of `steps`, once those are known."""
+        """The number of warm-up steps; valid once `steps` is known."""
         return round(self.steps * self.warmup_share)
 
 
@@ -166,7 +115,7 @@ _MPMR = FinetuneRecipe(name="mpmr", method=Unified(), warmup_share=0.06)
 
 
 def _mpmr(task: str, query: int, length: int, batch: int, rate: float, epochs: int) -> FinetuneRecipe:
-    """A column of table 5, which the paper gives for mPMR large (A.1); we use it for every size."""
+    """Returns the recipe of a column of table 5, which is for mPMR large (A.1); we use it for all sizes."""
     return replace(
         _MPMR,
         name=f"mpmr_{task}",
@@ -180,102 +129,97 @@ def _mpmr(task: str, query: int, length: int, batch: int, rate: float, epochs: i
     )
 
 
-MPMR = (
-    replace(_mpmr("squad", 64, 384, 8, 3e-5, 3), name="mpmr_squad"),  # XQuAD and MLQA, which have no training files
-    _mpmr("tydiqa", 64, 384, 8, 2e-5, 10),
-    _mpmr("wikiann", 32, 192, 16, 1e-5, 10),
-    _mpmr("conll", 32, 192, 16, 1e-5, 10),
-    _mpmr("absa", 32, 192, 32, 2e-5, 20),
-    _mpmr("paws_x", 64, 192, 16, 5e-5, 10),
-    _mpmr("xnli", 64, 192, 32, 3e-5, 3),
-)
+# XQuAD and MLQA have no training files of their own: their models are trained on SQuAD.
+MPMR_SQUAD = _mpmr("squad", 64, 384, 8, 3e-5, 3)
+MPMR_TYDIQA = _mpmr("tydiqa", 64, 384, 8, 2e-5, 10)
+MPMR_WIKIANN = _mpmr("wikiann", 32, 192, 16, 1e-5, 10)
+MPMR_CONLL = _mpmr("conll", 32, 192, 16, 1e-5, 10)
+MPMR_ABSA = _mpmr("absa", 32, 192, 32, 2e-5, 20)
+MPMR_PAWS_X = _mpmr("paws_x", 64, 192, 16, 5e-5, 10)
+MPMR_XNLI = _mpmr("xnli", 64, 192, 32, 3e-5, 3)
 
 TWO_STAGE = FinetuneRecipe(name="two_stage", method=TwoStage(), epochs=8.0)
 TWO_STAGE_PAPER = replace(TWO_STAGE, name="two_stage_paper", method=TwoStage(temperature=10.0, gold_first=False))
-"""To the letter: docs/paper_settings.md says of every field where it comes from."""
+"""Follows the paper to the letter: docs/paper_settings.md has the source of every field."""
 TWO_STAGE_HL = replace(TWO_STAGE, name="two_stage_hl", method=TwoStage(alpha=0.0))
 TWO_STAGE_AACL = replace(TWO_STAGE, name="two_stage_aacl", method=TwoStage(hard="none"))
 TWO_STAGE_MML = replace(TWO_STAGE, name="two_stage_mml", method=TwoStage(hard="mml"))
 TWO_STAGE_HARD_EM = replace(TWO_STAGE, name="two_stage_hard_em", method=TwoStage(hard="hard_em"))
 
-FINETUNE_RECIPES = {
-    recipe.name: recipe
-    for recipe in (
-        *(PLAIN_QA, PLAIN_TAGGING, PLAIN_PAIRS),
-        *(CLISM_QA, CLISM_NER, CLISM_NER_QUE, CLISM_FEW_SHOT),
-        *MPMR,
-        *(TWO_STAGE, TWO_STAGE_PAPER, TWO_STAGE_HL, TWO_STAGE_AACL, TWO_STAGE_MML, TWO_STAGE_HARD_EM),
-    )
-}
-
-FINETUNE_ABOUT = {
-    "plain_qa": "questions with the standard head; the baseline of all",
-    "plain_tagging": "entities with a tag a word; XTREME's settings",
-    "plain_pairs": "sentence pairs with a classifier; XTREME's settings",
-    "clism_qa": "questions that end in [QUE], with CLISM's pre-trained head",
-    "clism_ner": "CLISM's settings for entities, which are a tag a word",
-    "clism_ner_que": "the same by [QUE], for comparison: a query a label, read by CLISM's pre-trained head",
-    "clism_few_shot": "clism_qa in 200 steps, for few examples",
-    "mpmr_squad": "mPMR on questions of SQuAD, for XQuAD and MLQA",
-    "mpmr_tydiqa": "mPMR on questions of TyDiQA-GoldP",
-    "mpmr_wikiann": "mPMR on entities: a query a label",
-    "mpmr_conll": "the same on CoNLL",
-    "mpmr_absa": "mPMR on targets of sentiments: a query a sentiment",
-    "mpmr_paws_x": "mPMR on paraphrases: a query a label, answered by [CLS]",
-    "mpmr_xnli": "the same on entailment",
-    "two_stage": "hard learning and answer-aware contrastive learning over a baseline's best answers",
-    "two_stage_paper": "the same to the letter of the paper: the true answer at its rank, a temperature of 10",
-    "two_stage_hl": "hard learning alone",
-    "two_stage_aacl": "contrastive learning alone",
-    "two_stage_mml": "the paper's ablation with marginal likelihood",
-    "two_stage_hard_em": "hard EM in place of hard learning",
-}
+_RECIPES_AND_SENTENCES = (
+    (PLAIN_QA, "questions with the standard head; the baseline of the other methods"),
+    (PLAIN_TAGGING, "entities, one tag per word, with XTREME's settings"),
+    (PLAIN_PAIRS, "sentence pairs with a classifier, with XTREME's settings"),
+    (CLISM_QA, "questions that end in [QUE], with CLISM's pre-trained head"),
+    (CLISM_NER, "entities, one tag per word, with CLISM's settings"),
+    (CLISM_NER_QUE, "entities, one query per label that ends in [QUE], with CLISM's pre-trained head"),
+    (CLISM_FEW_SHOT, "clism_qa with 200 steps, for few-shot training"),
+    (MPMR_SQUAD, "mPMR on questions of SQuAD, for XQuAD and MLQA"),
+    (MPMR_TYDIQA, "mPMR on questions of TyDiQA-GoldP"),
+    (MPMR_WIKIANN, "mPMR on entities of WikiAnn, one query per label"),
+    (MPMR_CONLL, "mPMR on entities of CoNLL, one query per label"),
+    (MPMR_ABSA, "mPMR on targets of sentiments, one query per sentiment"),
+    (MPMR_PAWS_X, "mPMR on paraphrases of PAWS-X, one query per label, answered by [CLS]"),
+    (MPMR_XNLI, "mPMR on entailment of XNLI, one query per label, answered by [CLS]"),
+    (TWO_STAGE, "hard learning and answer-aware contrastive learning over a baseline's best answers"),
+    (TWO_STAGE_PAPER, "two_stage as the paper has it: the true answer keeps its rank, temperature 10"),
+    (TWO_STAGE_HL, "two_stage with hard learning only"),
+    (TWO_STAGE_AACL, "two_stage with contrastive learning only"),
+    (TWO_STAGE_MML, "two_stage with marginal likelihood in place of hard learning, an ablation of the paper"),
+    (TWO_STAGE_HARD_EM, "two_stage with hard EM in place of hard learning, an ablation of the paper"),
+)
+FINETUNE_RECIPES = {recipe.name: recipe for recipe, _ in _RECIPES_AND_SENTENCES}
+FINETUNE_ABOUT = {recipe.name: sentence for recipe, sentence in _RECIPES_AND_SENTENCES}
+"""Name of a recipe → its sentence in `--help`."""
 
 
-def plain_values(of: FinetuneRecipe | InferenceSettings) -> dict[str, Any]:
-    """As JSON has it, the method by name."""
-    values = asdict(of)
-    return values | {"method": {"name": METHOD_NAMES[type(of.method)], **values["method"]}}
+def plain_values(settings: FinetuneRecipe | InferenceSettings) -> dict[str, Any]:
+    """Returns the values as JSON has them, with the method's name among its settings."""
+    values = asdict(settings)
+    return values | {"method": {"name": settings.method.name, **values["method"]}}
 
 
 @dataclass(frozen=True)
 class FinetuneConfig:
-    """One run. Only `recipe`, the training files and the baseline decide its weights; the dev files which are kept."""
+    """The configuration of one run. The recipe, the training files and the baseline decide the weights; the dev files
+    decide which of them are kept."""
 
     recipe: FinetuneRecipe
     train: tuple[Path, ...] = ()
-    """Files as the task's authors or XTREME publish them, or dataset folders of their records."""
+    """The training files as the task's authors or XTREME publish them, or dataset folders of their records."""
     train_langs: tuple[str, ...] = ()
-    """One for each file of --train, where its name does not say it."""
+    """One language for each file of --train, if the files' names do not say it."""
     dev: tuple[Path, ...] = ()
-    """Files to choose the best weights by, the mean of their main figures; none: the last weights are the model."""
+    """Files that choose the best weights, by the mean of their main figures. Without any, the last weights are the
+    model."""
     dev_langs: tuple[str, ...] = ()
-    """As --train-langs."""
+    """One language for each file of --dev, if the files' names do not say it."""
     dev_task: str = ""
     """Whose files --dev names, where they are another task's: mlqa, say. Empty: the recipe's."""
     evaluate_every: int = 0
-    """Steps between evaluations on the dev files; 0: once an epoch. There is always one at the end."""
+    """Steps between evaluations on the dev files; 0 evaluates once per epoch. The last step is always evaluated."""
     patience: int = 0
-    """Stop after so many evaluations in a row that found nothing better; 0: never."""
+    """Stop after this many evaluations in a row without a better score; 0 never stops early."""
     baseline: str = ""
-    """Two-stage training: the fine-tuned model whose best answers are Z. Empty: one is trained first, in the output
-    folder, with the same recipe and the plain loss."""
+    """For two-stage training: the fine-tuned model whose best answers are the candidates Z. If empty, it is trained
+    first, in the output folder, with the same recipe and the plain loss."""
     output: str = ""
-    """The folder to write: the best model, the last, checkpoints, metrics.jsonl, dev.jsonl, tensorboard/ and run.json.
-    Repeat the command to go on with a run that was stopped."""
+    """The folder to write: the best model, the last one, checkpoints, metrics.jsonl, dev.jsonl, tensorboard/ and
+    run.json. To resume a run that was stopped, repeat the command."""
     overwrite: bool = False
-    """Begin anew. A complete run in the output folder stays until the new one, made in `.NAME.new` beside it, takes its
-    place; an unfinished one is deleted."""
+    """Start again. A complete run in the output folder is kept until the new one, which is written to `.NAME.new`
+    beside it, replaces it; an unfinished run is deleted."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """auto: a GPU where there is one."""
+    """Device to train on. auto takes a GPU if there is one."""
     checkpoint_every: int = 500
-    """Steps. There is always one at the end, and one more when the run is asked to stop (SIGTERM, Ctrl-C)."""
+    """Steps between checkpoints. One more is written at the end, or when SIGTERM or Ctrl-C stops the run."""
     keep_checkpoints: int = 1
-    """How many of the last checkpoints stay."""
+    """Number of checkpoints to keep, the newest ones."""
     micro_batch_tokens: int = 0
-    """The most tokens that go through the encoder at once, about, in each process; 0: its whole share of the batch.
-    Smaller takes less memory and more time; the loss is the same."""
+    """Approximate maximum of tokens that go through the encoder at once in each process; 0 takes the whole share of the
+    batch. Smaller values take less memory and more time; the loss is the same."""
     activation_checkpointing: bool = False
-    """Compute the encoder's layers again in the backward pass: a third more time, far less memory."""
+    """Compute the encoder's layers again in the backward pass, which takes a third more time and far less memory."""
     compile: bool = False
-    """Compile the encoder's layers with torch.compile: minutes at the start, faster steps on a GPU."""
+    """Compile the encoder's layers with torch.compile, which takes minutes at the start and makes steps faster on a
+    GPU."""

@@ -10,7 +10,8 @@ from schemas.errors import InputError
 from schemas.mrc import PairExample
 from training.data.pair_features import pair_features
 from training.data.tokens import TextEncoder
-from training.recipes.finetuning import InferenceSettings, Plain
+from training.recipes.finetuning import InferenceSettings
+from training.recipes.methods import Plain
 
 from .conftest import TEXTS
 from .sentences import LONG

@@ -11,7 +11,8 @@ from transformers import PreTrainedTokenizerBase
 from schemas.errors import InputError
 from training.data.tag_windows import tag_names, tag_windows
 from training.data.tokens import TextEncoder
-from training.recipes.finetuning import InferenceSettings, Plain
+from training.recipes.finetuning import InferenceSettings
+from training.recipes.methods import Plain
 from training.tasks import universal_ner
 
 from .sentences import LONG, cut_every, sentence
@@ -59,13 +60,13 @@ def test_words_without_tokens_are_left_out_and_noted(encoder: TextEncoder) -> No
 @pytest.mark.parametrize("lang", LONG)
 @pytest.mark.parametrize("stride", [0, 5, 9, 100])
 def test_each_word_is_in_one_window_where_its_context_is_best(lang: str, stride: int, encoder: TextEncoder) -> None:
-    reading = replace(TAGGING, max_tokens=20, stride=stride)
+    settings = replace(TAGGING, max_tokens=20, stride=stride)
     text = LONG[lang]
     words = cut_every(text, 9)
     tags = tuple(("O", "B-LOC", "I-LOC")[at % 3] for at in range(len(words)))
     record = sentence(text, *words, tags=tags)
     ids, places = encoder.encode_words(text, record.tokens)
-    windows = tag_windows([record], encoder, reading)
+    windows = tag_windows([record], encoder, settings)
     assert len(windows) > 1
     assert sorted(word for window in windows for word in window.words) == [
         word for word, (start, end) in enumerate(places) if start < end
@@ -91,10 +92,10 @@ def test_each_word_is_in_one_window_where_its_context_is_best(lang: str, stride:
 
 @pytest.mark.parametrize("length, notes", [(50, ("truncated_word",)), (8, ())])
 def test_a_word_longer_than_a_window_is_cut(length: int, notes: tuple[str, ...], encoder: TextEncoder) -> None:
-    reading = replace(TAGGING, max_tokens=10, stride=2)
+    settings = replace(TAGGING, max_tokens=10, stride=2)
     long = encoder.ids("x" * length)  # "▁" and a token for each letter
     record = sentence(f"Anna {'x' * length} lives", (0, 4), (5, 5 + length), (6 + length, 11 + length))
-    windows = tag_windows([record], encoder, reading)
+    windows = tag_windows([record], encoder, settings)
     assert [window.words for window in windows] == [(0,), (1,), (2,)]
     assert tuple(windows[1].ids) == encoder.single(long[1:9])  # "▁" is the first to go
     assert windows[1].places == (1,)
@@ -107,8 +108,8 @@ def test_words_of_treebanks_keep_their_places(shared_data: Path, encoder: TextEn
     paths = sorted((shared_data / "ner").rglob("*pud*.iob2"))
     records = [record for path in paths for record in universal_ner.read(path)[0][::20]]
     assert len(records) > 100
-    reading = replace(TAGGING, labels=universal_ner.LABELS, max_tokens=40, stride=10)
-    windows = tag_windows(records, encoder, reading)
+    settings = replace(TAGGING, labels=universal_ner.LABELS, max_tokens=40, stride=10)
+    windows = tag_windows(records, encoder, settings)
     found: dict[int, list[int]] = {}
     for window in windows:
         found.setdefault(window.record, []).extend(window.words)

@@ -25,7 +25,8 @@ from training.methods.questions import PlainQuestions
 from training.methods.two_stage import TwoStageQuestions
 from training.models.finetuned import save_finetuned
 from training.models.folder import Provenance, load_model
-from training.recipes.finetuning import TWO_STAGE, FinetuneConfig, InferenceSettings, Plain, TwoStage
+from training.recipes.finetuning import TWO_STAGE, FinetuneConfig, InferenceSettings
+from training.recipes.methods import Plain, TwoStage
 from training.tasks.predictions import Span
 
 BASELINE = replace(READING, method=Plain())
@@ -98,12 +99,12 @@ def test_where_answers_are_does_not_show(baseline: Path, tmp_path: Path) -> None
     """An answer that windows would be cut around must not tell the baseline where to look."""
     long = replace(RECORDS[0], context=" ".join([RECORDS[0].context] * 4))
     at = [replace(long, answers=(CharSpan(start, start + 30),), answer_texts=("x",)) for start in (0, 20, 40, 60)]
-    reading = replace(BASELINE, max_tokens=48, stride=2)
+    settings = replace(BASELINE, max_tokens=48, stride=2)
     start = load_model(baseline)
-    formulation = PlainQuestions(reading, TextEncoder(start.tokenizer))
+    formulation = PlainQuestions(settings, TextEncoder(start.tokenizer))
     assert len({len(formulation.features([each])) for each in at}) > 1  # here they would
     predictor = candidates.load_predictor(baseline, torch.device("cpu"))
-    predictor = predictor._replace(formulation=formulation, reading=reading)
+    predictor = predictor._replace(formulation=formulation, reading=settings)
     made_of = candidates.about("x", predictor, at, 8)
     candidates.make_candidates(tmp_path / "c", at, predictor, made_of)
     first, *others = read_candidates(tmp_path / "c", at).values()
@@ -175,10 +176,10 @@ def test_a_baseline_that_answers_no_questions_is_refused(xlmr_folder: Path, tmp_
     start = load_model(xlmr_folder)
     from training.methods.tags import PlainTags
 
-    reading = InferenceSettings(Plain(), "tagging", ("LOC",))
-    heads = PlainTags(reading, TextEncoder(start.tokenizer)).heads(start, seed=0)
+    settings = InferenceSettings(Plain(), "tagging", ("LOC",))
+    heads = PlainTags(settings, TextEncoder(start.tokenizer)).heads(start, seed=0)
     about = Provenance("xlmr", {}, {}, 1)
-    save_finetuned(tmp_path / "tagger", start.language_model, start.tokenizer, heads, reading, about, {})
+    save_finetuned(tmp_path / "tagger", start.language_model, start.tokenizer, heads, settings, about, {})
     with pytest.raises(ConfigError, match=r"expected a model that answers questions.*found one of PlainTags.*plain_qa"):
         baseline_candidates(config(tmp_path / "tagger", tmp_path / "run"), RECORDS)
     assert not (tmp_path / "run").exists()

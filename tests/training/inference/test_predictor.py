@@ -15,9 +15,9 @@ from schemas.spans import CharSpan
 from tests.training.tuned import METHODS, UNIFIED, Kind, inference_settings_of, named, records_of, save_tuned
 from training.data.tokens import TextEncoder
 from training.inference.predictor import Predictor, batches, load_predictor, model_in, predict
-from training.methods.registry import FORMULATIONS, formulation_of
+from training.methods.registry import formulation_class, formulation_of
 from training.models.tokenizer import load_tokenizer
-from training.recipes.finetuning import MethodSettings, Plain, Que
+from training.recipes.methods import MethodSettings, Plain, Que
 from training.tasks.catalog import TASKS
 from training.tasks.predictions import Prediction
 from training.tasks.tags import entities
@@ -49,7 +49,7 @@ def agree(found: list[Prediction], expected: list[Prediction]) -> None:
 def test_a_model_that_was_saved_reads_as_its_formulation_does(loaded: tuple[Predictor, list[Prediction]]) -> None:
     predictor, found = loaded
     kind = predictor.reading.kind
-    assert type(predictor.formulation) is FORMULATIONS[type(predictor.reading.method), kind]
+    assert type(predictor.formulation) is formulation_class(predictor.reading.method, kind)
     assert [each.id for each in found] == [each.id for each in records_of(kind)]
     if kind == "qa":
         assert all(each.spans for each in found)

@@ -15,7 +15,8 @@ from training.data.tokens import TextEncoder
 from training.methods.pairs import PlainPairs
 from training.models.finetuned import save_finetuned
 from training.models.folder import Provenance, load_model
-from training.recipes.finetuning import InferenceSettings, Plain
+from training.recipes.finetuning import InferenceSettings
+from training.recipes.methods import Plain
 
 READING = InferenceSettings(Plain(), "pairs", ("contradiction", "entailment", "neutral"), max_tokens=128)
 PROVENANCE = Provenance("xlm-roberta-base", {}, {}, 0)
@@ -107,7 +108,7 @@ def test_predictions_are_the_records_whatever_the_order_of_features(pairs_of_xlm
 def test_a_head_of_the_same_labels_is_taken_over_and_no_other(pairs_of_xlmr: PlainPairs, xlmr_folder: Path) -> None:
     start = load_model(xlmr_folder)
     before = start._replace(heads={"pairs": pairs_of_xlmr.heads(start, seed=1)["pairs"]})
-    reordered = replace(pairs_of_xlmr, reading=replace(READING, labels=READING.labels[::-1]))
+    reordered = replace(pairs_of_xlmr, settings=replace(READING, labels=READING.labels[::-1]))
     weight = before.heads["pairs"].classifier["dense"].weight
     assert torch.equal(pairs_of_xlmr.heads(before, seed=2)["pairs"].classifier["dense"].weight, weight)
     assert not torch.equal(reordered.heads(before, seed=2)["pairs"].classifier["dense"].weight, weight)

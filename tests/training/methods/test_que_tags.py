@@ -14,7 +14,8 @@ from training.data.tokens import TextEncoder
 from training.methods.que_tags import Edges, QueTags
 from training.models.folder import Pretrained, load_model
 from training.models.tokenizer import add_que_token
-from training.recipes.finetuning import InferenceSettings, Que
+from training.recipes.finetuning import InferenceSettings
+from training.recipes.methods import Que
 from training.tasks.columns import located
 
 READING = InferenceSettings(Que(), "tagging", ("LOC", "PER"), max_tokens=256, max_query_tokens=128, stride=16)

@@ -24,7 +24,8 @@ from training.methods.questions import (
 from training.models.folder import Pretrained, load_model
 from training.models.heads import SpanHead
 from training.models.tokenizer import add_que_token
-from training.recipes.finetuning import InferenceSettings, Plain, Que
+from training.recipes.finetuning import InferenceSettings
+from training.recipes.methods import Plain, Que
 from training.tasks.predictions import Prediction, Span
 
 PLAIN = InferenceSettings(Plain(), "qa", max_tokens=64, max_query_tokens=24, stride=8, max_answer_tokens=12)
@@ -102,7 +103,7 @@ def test_predicts_what_hugging_faces_model_says_over_all_windows_and_spans(
     xlmr_folder: Path, tmp_path: Path, plain: tuple[PlainQuestions, Pretrained]
 ) -> None:
     """The oracle: transformers' own model and tokenizer, padded, and every span of every window in turn."""
-    formulation = replace(plain[0], reading=SHORT, best=40)
+    formulation = replace(plain[0], settings=SHORT, best=40)
     torch.manual_seed(0)  # transformers draws the head
     theirs = AutoModelForQuestionAnswering.from_pretrained(xlmr_folder).eval()
     model = reader_of(formulation, plain[1])

@@ -19,7 +19,8 @@ from training.methods.tags import PlainTags
 from training.models.finetuned import save_finetuned
 from training.models.folder import Provenance, load_model
 from training.objectives.labels import label_loss
-from training.recipes.finetuning import InferenceSettings, Plain
+from training.recipes.finetuning import InferenceSettings
+from training.recipes.methods import Plain
 from training.tasks.predictions import Span
 
 READING = InferenceSettings(Plain(), "tagging", ("PER", "LOC"), max_tokens=128, stride=8)
@@ -188,7 +189,7 @@ def test_a_head_of_the_same_tags_is_taken_over_and_no_other(tags_of_xlmr: PlainT
     again, other = (tags_of_xlmr.heads(start, seed=seed)["tags"] for seed in (1, 2))
     before = start._replace(heads={"tags": head})
     taken = tags_of_xlmr.heads(before, seed=2)["tags"]
-    renamed = replace(tags_of_xlmr, reading=replace(READING, labels=("LOC", "PER"))).heads(before, seed=2)["tags"]
+    renamed = replace(tags_of_xlmr, settings=replace(READING, labels=("LOC", "PER"))).heads(before, seed=2)["tags"]
     assert torch.equal(head.classifier.weight, again.classifier.weight)
     assert torch.equal(head.classifier.weight, taken.classifier.weight)
     assert torch.equal(other.classifier.weight, renamed.classifier.weight)

@@ -18,7 +18,7 @@ from training.models.folder import Pretrained, load_model
 from training.objectives import normalised, step_counts
 from training.objectives.answer_contrast import answer_contrast, hard_negatives, represented, windows_of
 from training.objectives.hard_learning import RankWeights
-from training.recipes.finetuning import Plain
+from training.recipes.methods import Plain
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def start(xlmr_folder: Path) -> Pretrained:
 
 
 def plain_of(formulation: TwoStageQuestions) -> PlainQuestions:
-    return PlainQuestions(replace(formulation.reading, method=Plain()), formulation.encoder)
+    return PlainQuestions(replace(formulation.settings, method=Plain()), formulation.encoder)
 
 
 @pytest.mark.parametrize("hard", ["weighted", "mml", "hard_em"])
@@ -63,7 +63,7 @@ def test_predicts_as_the_plain_method_does_without_the_weights_of_ranks(start: P
 
 def test_z_holds_the_gold_of_every_window_and_cls_where_there_is_none(start: Pretrained) -> None:
     formulation = two_stage(start, candidates=2)
-    formulation = replace(formulation, reading=replace(formulation.reading, max_tokens=38, stride=4))
+    formulation = replace(formulation, settings=replace(formulation.settings, max_tokens=38, stride=4))
     windows = formulation.features(RECORDS)
     assert len(windows) > len(RECORDS) and {len(each.candidates) for each in windows} == {1, 2}
     for window in windows:

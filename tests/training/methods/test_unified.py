@@ -24,7 +24,8 @@ from training.models.folder import Pretrained
 from training.models.heads import WaeExtractor
 from training.models.tiny import train_tokenizer
 from training.objectives.wae_spans import LikelySpans
-from training.recipes.finetuning import InferenceSettings, Unified
+from training.recipes.finetuning import InferenceSettings
+from training.recipes.methods import Unified
 from training.tasks import paws_x, universal_ner
 from training.tasks.columns import located
 from training.tasks.predictions import Prediction, Span
@@ -228,7 +229,7 @@ def test_the_log_of_pairs_tells_of_cls_alone(start: Pretrained) -> None:
     figures = {}
     for formulation, records in ((UnifiedPairs(PAIRS, encoder), PAIR_RECORDS), (UnifiedTags(NER, encoder), SENTENCES)):
         batch = formulation.batch(formulation.features(records))  # type: ignore[arg-type]
-        figures[formulation.reading.kind] = formulation.losses(reader_of(formulation, start), batch, None)[
+        figures[formulation.settings.kind] = formulation.losses(reader_of(formulation, start), batch, None)[
             "wae"
         ].figures
     assert {kind: set(of) for kind, of in figures.items()} == {
@@ -272,10 +273,10 @@ def decoded(
     encoder: TextEncoder,
     record: TaggingExample,
     scores: Sequence[tuple[str, str, float]],
-    reading: InferenceSettings = NER,
+    settings: InferenceSettings = NER,
 ) -> Prediction:
     """The prediction if the model gives these texts, under these labels, these scores S; each in all its windows."""
-    formulation = UnifiedTags(reading, encoder)
+    formulation = UnifiedTags(settings, encoder)
     windows = formulation.features([record])
     outputs = []
     for each in windows:
@@ -360,8 +361,8 @@ def test_spans_begin_and_end_with_words(encoder: TextEncoder) -> None:
 def test_a_span_of_several_windows_has_its_best_score(encoder: TextEncoder) -> None:
     text = " ".join(["Anna", "met", "Hanoi"] * 8)
     record = sentence(text, text, " ".join(["O"] * 24))
-    reading = replace(NER, labels=("PER",), max_tokens=64, max_query_tokens=40, stride=10)
-    formulation = UnifiedTags(reading, encoder)
+    settings = replace(NER, labels=("PER",), max_tokens=64, max_query_tokens=40, stride=10)
+    formulation = UnifiedTags(settings, encoder)
     windows = formulation.features([record])
     assert len(windows) > 2
 
@@ -451,8 +452,8 @@ def test_a_trained_model_gives_rationales_with_exact_places(start: Pretrained) -
 @pytest.mark.real_data
 def test_every_real_entity_can_be_found_again(shared_data: Path, encoder: TextEncoder) -> None:
     """Windows whose answers are the model's words give the gold tags, but for words that the tokenizer leaves out."""
-    reading = replace(NER, labels=universal_ner.LABELS, max_tokens=512, max_query_tokens=128, max_answer_tokens=400)
-    formulation = UnifiedTags(reading, encoder)
+    settings = replace(NER, labels=universal_ner.LABELS, max_tokens=512, max_query_tokens=128, max_answer_tokens=400)
+    formulation = UnifiedTags(settings, encoder)
     total = exact = windows_in_all = records_in_all = 0
     for path in sorted((shared_data / "ner").glob("UNER_*PUD/*.iob2")):
         records, *_ = universal_ner.read(path)

@@ -20,7 +20,8 @@ from training.engine.loop import average_gradients, weighted
 from training.methods.two_stage import TwoStageQuestions
 from training.models.folder import Pretrained, load_model
 from training.objectives import normalised, step_counts
-from training.recipes.finetuning import InferenceSettings, TwoStage
+from training.recipes.finetuning import InferenceSettings
+from training.recipes.methods import TwoStage
 from training.runtime import distributed
 
 # Rank 0 has more than rank 1, which has an empty micro-batch too.
@@ -51,8 +52,8 @@ BASELINE = {
 
 
 def two_stage(start: Pretrained, **method: object) -> TwoStageQuestions:
-    reading = replace(READING, method=replace(READING.method, **method))
-    return TwoStageQuestions(reading, TextEncoder(start.tokenizer), candidates=BASELINE)
+    settings = replace(READING, method=replace(READING.method, **method))
+    return TwoStageQuestions(settings, TextEncoder(start.tokenizer), candidates=BASELINE)
 
 
 def step(folder: str | Path, shares: Sequence[slice]) -> tuple[Tensor, dict[str, Tensor]]:

@@ -25,7 +25,8 @@ from training.models.finetuned import load_finetuned, save_finetuned
 from training.models.folder import Provenance, load_model, save_model
 from training.models.heads import QaHead, SpanHead, TagHead, WaeExtractor, task_head
 from training.models.tokenizer import add_que_token
-from training.recipes.finetuning import InferenceSettings, MethodSettings, Plain, Que, TwoStage, Unified
+from training.recipes.finetuning import InferenceSettings
+from training.recipes.methods import MethodSettings, Plain, Que, TwoStage, Unified
 
 PROVENANCE = Provenance("xlm-roberta-base", {"name": "plain_qa"}, {"train": "3fa9"}, step=1_500, commit="b1c2")
 SCORES = {"xquad.de": 71.25}
@@ -55,10 +56,10 @@ class Saved(NamedTuple):
 def save(xlmr_folder: Path, tmp_path: Path) -> Callable[..., Saved]:
     """Writes a folder as a run does that has just ended."""
 
-    def write(reading: InferenceSettings, family: str = "xlm-roberta", name: str = "model") -> Saved:
+    def write(settings: InferenceSettings, family: str = "xlm-roberta", name: str = "model") -> Saved:
         base = tmp_path / family
         start = load_model(base if base.exists() else family_folder(family, xlmr_folder, [TEXT], base))
-        config, method = start.language_model.config, reading.method
+        config, method = start.language_model.config, settings.method
         encoder = Encoder(start.language_model.base_model)
         if not isinstance(method, Plain):
             add_que_token(start.language_model, start.tokenizer)
@@ -66,13 +67,13 @@ def save(xlmr_folder: Path, tmp_path: Path) -> Callable[..., Saved]:
         for parameter in encoder.parameters():  # trained
             parameter.data += 0.01 * torch.randn_like(parameter)
         heads: dict[str, Any] = {"span": SpanHead(32), "wae": WaeExtractor(32, 24)}
-        classes = tag_names(reading.labels) if reading.kind == "tagging" else reading.labels
-        heads[STANDARD[reading.kind]] = task_head(STANDARD[reading.kind], config, classes)
+        classes = tag_names(settings.labels) if settings.kind == "tagging" else settings.labels
+        heads[STANDARD[settings.kind]] = task_head(STANDARD[settings.kind], config, classes)
         for head in heads.values():
             for parameter in head.parameters():
                 torch.nn.init.normal_(parameter)
-        save_finetuned(tmp_path / name, start.language_model, start.tokenizer, heads, reading, PROVENANCE, SCORES)
-        needed = {Que: "span", Unified: "wae"}.get(type(method), STANDARD[reading.kind])
+        save_finetuned(tmp_path / name, start.language_model, start.tokenizer, heads, settings, PROVENANCE, SCORES)
+        needed = {Que: "span", Unified: "wae"}.get(type(method), STANDARD[settings.kind])
         return Saved(tmp_path / name, heads[needed].eval(), encoder.eval())
 
     return write
@@ -110,7 +111,7 @@ def test_hugging_face_loads_every_weight_and_says_the_same(kind: str, family: st
 def test_what_was_saved_is_loaded_to_the_bit(kind: str, family: str, save: Callable[..., Saved]) -> None:
     folder, head, encoder = save(PLAIN[kind], family)
     loaded = load_finetuned(folder)
-    assert (loaded.reading, loaded.provenance, list(loaded.heads)) == (PLAIN[kind], PROVENANCE, [STANDARD[kind]])
+    assert (loaded.settings, loaded.provenance, list(loaded.heads)) == (PLAIN[kind], PROVENANCE, [STANDARD[kind]])
     with torch.no_grad():
         its_head = loaded.heads[STANDARD[kind]].eval()
         assert torch.equal(said(its_head, Encoder(loaded.language_model.base_model).eval()), said(head, encoder))
@@ -135,10 +136,10 @@ OTHERS: list[tuple[MethodSettings, str, str]] = [
 def test_every_method_keeps_its_settings_and_its_head(
     method: MethodSettings, kind: str, name: str, save: Callable[..., Saved]
 ) -> None:
-    reading = replace(PLAIN[kind], method=method, stride=20, max_query_tokens=32, max_answer_tokens=9)
-    folder, head, encoder = save(reading)
+    settings = replace(PLAIN[kind], method=method, stride=20, max_query_tokens=32, max_answer_tokens=9)
+    folder, head, encoder = save(settings)
     loaded = load_finetuned(folder)
-    assert loaded.reading == reading and list(loaded.heads) == [name]
+    assert loaded.settings == settings and list(loaded.heads) == [name]
     assert loaded.tokenizer.convert_tokens_to_ids("[QUE]") == len(loaded.tokenizer) - 1
     weights = loaded.heads[name].state_dict()
     assert all(torch.equal(weights[key], value) for key, value in head.state_dict().items())
@@ -184,12 +185,12 @@ def test_a_model_of_another_kind_is_a_starting_point(
     weights = start.heads[STANDARD[kind]].state_dict()
     assert all(torch.equal(weights[key], value) for key, value in head.state_dict().items())
     for other, name in STANDARD.items():
-        reading = replace(PLAIN[other], labels=PLAIN[other].labels[:2])
-        classes = tag_names(reading.labels) if other == "tagging" else reading.labels
+        settings = replace(PLAIN[other], labels=PLAIN[other].labels[:2])
+        classes = tag_names(settings.labels) if other == "tagging" else settings.labels
         new = {name: task_head(name, start.language_model.config, classes)}
         at = folder.with_name(f"{kind}-{other}")
-        save_finetuned(at, start.language_model, start.tokenizer, new, reading, PROVENANCE, {})
-        assert load_finetuned(at).reading == reading
+        save_finetuned(at, start.language_model, start.tokenizer, new, settings, PROVENANCE, {})
+        assert load_finetuned(at).settings == settings
         assert AUTO[other].from_pretrained(at).config.num_labels == len(classes or "SE")
 
 
@@ -223,7 +224,7 @@ def test_foreign_models_are_read_as_plain_ones(kind: str, family: str, xlmr_fold
     classes = tag_names(ENTITIES) if kind == "tagging" else PLAIN[kind].labels
     model = foreign(base, tmp_path / "theirs", kind, classes)
     loaded = load_finetuned(tmp_path / "theirs")
-    assert loaded.reading == replace(PLAIN[kind], max_tokens=384) and loaded.provenance is None
+    assert loaded.settings == replace(PLAIN[kind], max_tokens=384) and loaded.provenance is None
     ids_NL, mask_NL = pack(IDS).padded(model.config.pad_token_id)
     with torch.no_grad():
         ours = said(loaded.heads[STANDARD[kind]].eval(), Encoder(loaded.language_model.base_model).eval())
@@ -240,12 +241,12 @@ def test_foreign_tags_may_come_in_any_order_and_in_iob1(xlmr_folder: Path, tmp_p
     names = ("B-LOC", "B-MISC", "B-ORG", "I-LOC", "I-MISC", "I-ORG", "I-PER", "O")
     model = foreign(xlmr_folder, tmp_path / "theirs", "tagging", names)
     loaded = load_finetuned(tmp_path / "theirs")
-    assert loaded.reading.labels == ("LOC", "MISC", "ORG", "PER")
+    assert loaded.settings.labels == ("LOC", "MISC", "ORG", "PER")
     ids_NL, mask_NL = pack(IDS).padded(model.config.pad_token_id)
     with torch.no_grad():
         ours = said(loaded.heads["tags"].eval(), Encoder(loaded.language_model.base_model).eval()).softmax(dim=1)
         theirs = model(input_ids=ids_NL, attention_mask=mask_NL.long()).logits[mask_NL].softmax(dim=1)
-    for at, name in enumerate(tag_names(loaded.reading.labels)):
+    for at, name in enumerate(tag_names(loaded.settings.labels)):
         expected = theirs[:, names.index(name)] if name in names else torch.zeros(len(theirs))
         torch.testing.assert_close(ours[:, at], expected, rtol=0, atol=1e-5)
 
@@ -293,7 +294,7 @@ def test_a_foreign_model_of_few_positions_reads_no_more(xlmr_folder: Path, tmp_p
     shutil.copytree(xlmr_folder, tmp_path / "theirs")
     AutoModelForQuestionAnswering.from_config(config).save_pretrained(tmp_path / "theirs")
     loaded = load_finetuned(tmp_path / "theirs")
-    assert loaded.reading.max_tokens == Encoder(loaded.language_model.base_model).max_tokens == 64
+    assert loaded.settings.max_tokens == Encoder(loaded.language_model.base_model).max_tokens == 64
 
 
 def test_a_foreign_bert_that_knows_token_types_is_read_with_a_warning(
@@ -381,7 +382,7 @@ def test_saving_without_the_head_that_prediction_needs_is_refused(xlmr_folder: P
 def test_saving_replaces_a_model_of_ours_and_nothing_else(save: Callable[..., Saved], tmp_path: Path) -> None:
     save(replace(PLAIN["qa"], method=Que()))
     folder = save(PLAIN["pairs"]).folder
-    assert load_finetuned(folder).reading == PLAIN["pairs"]
+    assert load_finetuned(folder).settings == PLAIN["pairs"]
     assert not (folder / "heads.safetensors").exists()
     (tmp_path / "thesis").mkdir()
     with pytest.raises(ConfigError, match="exists and is no model of ours"):

@@ -22,7 +22,8 @@ from tests.training.tuned import save_tuned
 from training import cli
 from training.finetune import finetune
 from training.pretrain import pretrain
-from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneConfig, Plain
+from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneConfig
+from training.recipes.methods import Plain
 from training.runtime import outputs
 from training.runtime.errors import TrainingError
 

@@ -1,0 +1,155 @@
+"""The settings of each fine-tuning method, and what it declares to the rest of the trainer. This module needs no torch.
+
+A new method is a subclass of `MethodSettings` here with an entry in `METHODS`, its formulations in `training/methods/`,
+and its recipes in `training/recipes/finetuning.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from schemas.errors import ConfigError
+
+_Paths = Mapping[str, str]  # key → "module:class"
+
+
+class Stage(NamedTuple):
+    """A run that must come before another one, with the same recipe but another method."""
+
+    name: str
+    """The folder of this run inside the other run's folder, and the suffix of its recipe's name."""
+    method: MethodSettings
+
+
+class RunData(NamedTuple):
+    """What training needs besides the records."""
+
+    fields: Mapping[str, Any]
+    """Field of the formulation → its value."""
+    fingerprint: str | None = None
+    """The data's checksum, for run.json."""
+
+
+@dataclass(frozen=True)
+class MethodSettings:
+    """What every method declares. The fields of a subclass are options of the command line and entries of run.json."""
+
+    name: ClassVar[str]
+    """The method's name in run.json and polyspan.json."""
+    formulations: ClassVar[_Paths]
+    """Kind of task → "module:class" of its `Formulation`, which is imported only when a model is built."""
+    uses_standard_head: ClassVar[bool] = False
+    """True if prediction reads the standard head of the kind of task, which transformers loads too."""
+    heads: ClassVar[_Paths] = {}
+    """The other heads that prediction reads: name in heads.safetensors → "module:class"."""
+    needs_que_token: ClassVar[bool] = False
+    """True if [QUE] must be in the vocabulary."""
+    run_data: ClassVar[str] = ""
+    """"module:function" of what training needs besides the records, if anything: (config, records) → `RunData`. It runs
+    on all ranks, after the first stage, whose model is `config.baseline`."""
+
+    def first_stage(self) -> Stage | None:
+        """Returns the run whose model this method learns from, or None if it needs no such run."""
+        return None
+
+
+@dataclass(frozen=True)
+class Plain(MethodSettings):
+    """The standard head of each kind of task: start and end scores, one tag per word, or one label per pair. Hugging
+    Face's AutoModelForQuestionAnswering, …TokenClassification or …SequenceClassification loads the model's folder."""
+
+    name = "plain"
+    formulations: ClassVar[_Paths] = {
+        "qa": "training.methods.questions:PlainQuestions",
+        "tagging": "training.methods.tags:PlainTags",
+        "pairs": "training.methods.pairs:PlainPairs",
+    }
+    uses_standard_head = True
+
+
+@dataclass(frozen=True)
+class Que(MethodSettings):
+    """Questions end in [QUE], which selects start and end with the pre-trained head (CLISM, 3.4). For entities, which
+    the paper tags, each label has a query as in mPMR that ends in [QUE]."""
+
+    name = "que"
+    formulations: ClassVar[_Paths] = {
+        "qa": "training.methods.questions:QueQuestions",
+        "tagging": "training.methods.que_tags:QueTags",
+    }
+    heads: ClassVar[_Paths] = {"span": "training.models.heads:SpanHead"}
+    needs_que_token = True
+
+    deep_head: bool = False
+    """True: put a layer in front of each side of the span head, as Splinter does; False: a linear head, as in the
+    paper. A head of the other kind in the starting model is not used."""
+
+
+@dataclass(frozen=True)
+class Unified(MethodSettings):
+    """Every task is machine reading comprehension with mPMR's extractor (mPMR, 3 and table 6)."""
+
+    name = "unified"
+    formulations: ClassVar[_Paths] = {
+        "qa": "training.methods.unified:UnifiedQuestions",
+        "tagging": "training.methods.unified:UnifiedTags",
+        "pairs": "training.methods.unified:UnifiedPairs",
+    }
+    heads: ClassVar[_Paths] = {"wae": "training.models.heads:WaeExtractor"}
+
+    threshold: float = 0.5
+    """Probability above which a span of the context is an entity or target. The paper is silent: this is the released
+    code's value."""
+    extractor_inner: int = 1024
+    """Inner size of the extractor. The paper is silent: this is the value of the released code and of our pre-training.
+    An extractor of another size in the starting model is not used."""
+    extractor_dropout: float = 0.1
+    """Dropout inside the extractor: XLM-R's (mPMR, A.1)."""
+
+
+@dataclass(frozen=True)
+class TwoStage(MethodSettings):
+    """The plain head for questions, trained with a baseline's wrong answers: hard learning and answer-aware contrastive
+    learning (two-stage, Hard-Learning Algorithm and Answer-Aware Contrastive Learning; decisions 24 and 25)."""
+
+    name = "two_stage"
+    formulations: ClassVar[_Paths] = {"qa": "training.methods.two_stage:TwoStageQuestions"}
+    uses_standard_head = True
+    run_data = "training.inference.candidates:run_candidates"
+
+    hard: Literal["weighted", "mml", "hard_em", "none"] = "weighted"
+    """The loss over the candidates Z. weighted: −Σ w_l log P(z_l), where w is learnt (equation 5); mml: −log Σ P(z_l)
+    (equation 4); hard_em: −log max P(z_l) (Min et al. 2019); none: the plain loss of equation 3."""
+    gold_first: bool = True
+    """True: the true answer is the first of Z, whatever rank the baseline gave it, so that w can tell it from the wrong
+    ones; this is our choice. False, as in the paper's footnote 1: it keeps its rank, and replaces the last of Z if the
+    baseline did not find it."""
+    candidates: int = 20
+    """Size of Z, the baseline's best answers, which include the true one (Implementation Details)."""
+    contrast_candidates: int = 50
+    """Size of A, the model's own best answers in each step (Implementation Details)."""
+    temperature: float = 0.1
+    """Divides the cosines of equation 8. The paper has 10 (Implementation Details), which leaves almost nothing to
+    learn; 0.1 is our choice."""
+    alpha: float = 0.5
+    """Weight of the contrastive loss; the other loss has 1 − α (equation 9; Implementation Details). 0 turns the
+    contrastive loss off."""
+
+    def first_stage(self) -> Stage | None:
+        return None if self.hard == "none" else Stage("baseline", Plain())
+
+
+METHODS: dict[str, type[MethodSettings]] = {method.name: method for method in (Plain, Que, Unified, TwoStage)}
+"""Every method by its name."""
+
+
+def check_method(method: MethodSettings, kind: str) -> None:
+    """Raises `ConfigError` if the method has no formulation for this kind of task."""
+    if kind not in method.formulations:
+        able = [name for name, other in METHODS.items() if kind in other.formulations]
+        raise ConfigError(
+            f"method {method.name} has nothing for {kind}. Methods for it: {', '.join(able)}. "
+            "Take a recipe of one of those"
+        )
