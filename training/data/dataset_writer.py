@@ -1,4 +1,4 @@
-"""A dataset folder from examples in memory or from an iterator, without Beam: whole or absent, its manifest last."""
+"""Writes a dataset folder from examples, without Beam. The folder is complete or absent."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ ROWS_PER_SHARD = 100_000
 
 
 def check_free(folder: str | Path, overwrite: bool = False) -> None:
-    """Raises `ConfigError` unless a dataset can be written to `folder`: what stands there and is no dataset is left
-    alone, and a dataset is replaced with `overwrite` only."""
+    """Raises `ConfigError` if `folder` exists and is no dataset, or if it is a dataset and `overwrite` is False."""
     folder = Path(folder)
     if not folder.exists() or (folder.is_dir() and not foreign_files(folder, set())):
         return
@@ -53,12 +52,12 @@ def write_dataset(
 ) -> Manifest:
     """Writes the examples in their order, and returns the manifest. The same arguments give the same bytes.
 
-    `schema` is a name of `schemas.catalog.SCHEMAS`, such as "candidates/1". `counts`, of each language, is looked at
-    after the last example, so that an iterator may fill it. `config` holds plain JSON values; `versions` those of
-    libraries besides polyspan and pyarrow that decide the rows. One batch is held in memory.
+    `schema` is a name of `schemas.catalog.SCHEMAS`, such as "candidates/1". `counts` (language → counts) is read after
+    the last example, so that an iterator may fill it. `config` holds plain JSON values; `versions` lists libraries that
+    decide the rows, in addition to polyspan and pyarrow. One batch is in memory at a time.
 
-    The folder is written beside its place and then renamed or exchanged: it is whole or absent. Raises `ConfigError` as
-    `check_free` does, and `ValueError` if the counts do not add up to the rows.
+    The folder is written under another name, then renamed or exchanged. Raises `ConfigError` as `check_free` does, and
+    `ValueError` if the counts do not add up to the rows.
     """
     folder = Path(folder)
     check_free(folder, overwrite)
@@ -83,15 +82,16 @@ def write_dataset(
 def _write_shards(
     folder: Path, schema: str, examples: Iterable[Example], rows_per_shard: int
 ) -> tuple[ShardEntry, ...]:
-    """Full shards but for the last; one even of no rows. Their names tell how many they are, and so come last."""
+    """Writes shards of `rows_per_shard` rows, the last one with the rest; at least one shard, which may be empty. Their
+    names contain their number, so they are renamed at the end."""
     rows = (example.to_row() for example in examples)
     entries: list[ShardEntry] = []
     while (first := list(islice(rows, 1))) or not entries:
         of_shard = chain(first, islice(rows, rows_per_shard - 1))
         entries.append(_write(folder, f"data/{len(entries)}", schema, of_shard))
     named = []
-    for at, entry in enumerate(entries):
-        file = f"data/{shard_name(at, len(entries))}"
+    for number, entry in enumerate(entries):
+        file = f"data/{shard_name(number, len(entries))}"
         (folder / entry.file).rename(folder / file)
         named.append(entry._replace(file=file))
     return tuple(named)

@@ -1,15 +1,20 @@
-"""One row of a dataset as ids, places and nothing else: what a batch is packed from. Pure functions, no tensors.
+"""Turns a row of a dataset into token ids and positions, from which a batch is packed. Pure functions without tensors.
 
-Every place counts tokens from the start of the example's own sequence; an answer is its first and LAST token.
+Every position counts tokens from the start of the example's own sequence; an answer is its first and LAST token. A row
+of clism/1 with one question, whose answer is "Hà Nội":
 
-A row that cannot be used gives a reason instead. What is lost within a row that can be used stands in its `notes`, once
-for each question or answer, so that the caller counts both:
+    position   0    1       2     3   4     5     6    7     8    9
+    ids        <s>  [QUE]  ▁is    ▁a ▁city  </s> </s> ▁Hà  ▁Nội  ▁là …
+    que = (1,)   source = (1, 5)            target = (7, …)   answers = ((7, 8),)
 
-    truncated_question     its [QUE] is beyond what is kept of the source: dropped
-    truncated_answer       the answer ends beyond what is kept of its text: dropped
+A row that cannot be used gives a reason instead. A row that loses a question or an answer is used, and its `notes` has
+a reason for each, so that the caller can count them:
+
+    truncated_question     its [QUE] is in the cut part of the source: dropped
+    truncated_answer       the answer ends in the cut part of its text: dropped
     answer_without_tokens  the tokenizer leaves out all its code points: dropped
-    not_on_token_boundary  kept: the fewest tokens that cover it read as a little more than the answer, or, where the
-                           tokenizer leaves out code points at its edge, as a little less
+    not_on_token_boundary  kept: the fewest tokens that cover it hold more than the answer or, if the tokenizer leaves
+                           out code points at its edge, less
 """
 
 from __future__ import annotations
@@ -25,11 +30,10 @@ from training.data.tokens import Encoded, TextEncoder, token_span
 
 @dataclass(frozen=True)
 class Limits:
-    """The most tokens of each text, and of the sequence that two texts make: `total`, which counts special tokens too,
-    4 to a pair in XLM-R's form.
+    """The most tokens of each text without special tokens, and of the sequence of both texts with special tokens.
 
-    A source and a target that are too long together give way as `longest_first` says; a context gets what its query
-    leaves. The recipes decide all five (`training.methods.pretraining_tasks`).
+    XLM-R puts 4 special tokens around a pair. `longest_first` cuts a source and a target that are too long together; a
+    context gets what its query leaves. The recipes set the limits (`training.methods.pretraining_tasks`).
     """
 
     source: int = 128
@@ -39,7 +43,7 @@ class Limits:
     total: int = 512
 
     def room(self, encoder: TextEncoder) -> int:
-        """Tokens left for two texts beside the special tokens."""
+        """Returns the most tokens of two texts together."""
         return self.total - len(encoder.pair((), ())[0])
 
 
@@ -48,7 +52,7 @@ class ClismFeatures(NamedTuple):
 
     id: str
     ids: tuple[int, ...]
-    que: tuple[int, ...]  # Q: the place of each question's [QUE]
+    que: tuple[int, ...]  # Q: the position of each question's [QUE]
     answers: tuple[tuple[int, int], ...]  # Q
     source: tuple[int, int]  # [start, end) of the masked source, without special tokens
     target: tuple[int, int]
@@ -57,7 +61,7 @@ class ClismFeatures(NamedTuple):
 
 
 class WaeFeatures(NamedTuple):
-    """`<s> query </s></s> context </s>` with every valid answer (mPMR, 2.1); none if the query is not answered."""
+    """`<s> query </s></s> context </s>` with all valid answers (mPMR, 2.1), or none if the query is unanswerable."""
 
     id: str
     ids: tuple[int, ...]
@@ -68,13 +72,14 @@ class WaeFeatures(NamedTuple):
 
 
 def clism_features(row: Mapping[str, Any], encoder: TextEncoder, limits: Limits) -> ClismFeatures | str:
-    """The features of a row of clism/1, or why it cannot be used: a note's reason if no question is left, or
-    `empty_source` or `empty_target` if the tokenizer leaves out a whole text.
+    """Returns the features of a row of clism/1, or the reason why it cannot be used.
 
-    Where a question is dropped for its answer, its [QUE] stays in the source.
+    The reason is a note's if no question is left, or `empty_source` or `empty_target` if the tokenizer leaves out a
+    whole text. If a question is dropped for its answer, its [QUE] stays in the source.
     """
     questions = row["questions"]
-    que_spans = [(each["que_start_char"], each["que_start_char"] + len(QUE_TOKEN)) for each in questions]
+    que_starts = [question["que_start_char"] for question in questions]
+    que_spans = [(start, start + len(QUE_TOKEN)) for start in que_starts]
     masked, que_places = encoder.encode_masked(row["masked_source_text"], que_spans, encoder.que_id)
     source = encoder.ids(row["source_text"])
     target = encoder.encode(row["target_text"])
@@ -87,24 +92,23 @@ def clism_features(row: Mapping[str, Any], encoder: TextEncoder, limits: Limits)
         min(len(masked), limits.source), min(len(target.ids), limits.target), limits.room(encoder)
     )
     ids, in_source, in_target = encoder.pair(masked[:most_source], target.ids[:most_target])
-    que, answers, notes = [], [], []
+    notes: list[str] = []
+    que_answers = []
     for question, place in zip(questions, que_places, strict=True):
         if place >= most_source:
             notes.append("truncated_question")
             continue
-        answer = place_answer(
-            target, question["answer_start_char"], question["answer_end_char"], in_target[0], most_target, notes
-        )
+        start_char, end_char = question["answer_start_char"], question["answer_end_char"]
+        answer = place_answer(target, start_char, end_char, in_target[0], most_target, notes)
         if answer is not None:
-            que.append(in_source[0] + place)
-            answers.append(answer)
-    if not que:
+            que_answers.append((in_source[0] + place, answer))
+    if not que_answers:
         return notes[0] if notes else "no_question"
     return ClismFeatures(
         id=row["id"],
         ids=ids,
-        que=tuple(que),
-        answers=tuple(answers),
+        que=tuple(que for que, _ in que_answers),
+        answers=tuple(answer for _, answer in que_answers),
         source=in_source,
         target=in_target,
         source_only=encoder.single(source[: limits.source]),
@@ -113,10 +117,10 @@ def clism_features(row: Mapping[str, Any], encoder: TextEncoder, limits: Limits)
 
 
 def wae_features(row: Mapping[str, Any], encoder: TextEncoder, limits: Limits) -> WaeFeatures | str:
-    """The features of a row of anchor_mrc/1, or why it cannot be used: a note's reason if an answerable row has lost
-    all its answers, or `empty_query` or `empty_context` if the tokenizer leaves out a whole text.
+    """Returns the features of a row of anchor_mrc/1, or the reason why it cannot be used.
 
-    The query's masks become the tokenizer's own; any other "[MASK]" in it is text.
+    The reason is a note's if an answerable row loses all its answers, or `empty_query` or `empty_context` if the
+    tokenizer leaves out a whole text. The query's masks become the tokenizer's own; any other "[MASK]" in it is text.
     """
     mask_spans = [(span["start_char"], span["end_char"]) for span in row["query_mask_spans"]]
     query, _ = encoder.encode_masked(row["query_text"], mask_spans, encoder.mask_id)
@@ -150,7 +154,11 @@ def wae_features(row: Mapping[str, Any], encoder: TextEncoder, limits: Limits) -
 def place_answer(
     encoded: Encoded, start_char: int, end_char: int, offset: int, limit: int, notes: list[str]
 ) -> tuple[int, int] | None:
-    """First and LAST token of an answer in a sequence whose text begins at `offset`. What is lost goes to `notes`."""
+    """Finds the first and LAST token of an answer, in a sequence whose text begins at `offset`.
+
+    Returns None for a lost answer. Appends the reason for a loss or an inexact position to `notes`. `limit` is the
+    number of tokens that are kept of the text.
+    """
     span = token_span(encoded, start_char, end_char)
     if span is None:
         notes.append("answer_without_tokens")

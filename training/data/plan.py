@@ -1,13 +1,23 @@
-"""Which rows make which step: a pure function of (seed, step), and of the rank and the world size for a rank's share.
+"""Plans which rows make which step, as a pure function of (seed, step); a rank's share also depends on rank and world
+size.
 
-Draws are numbered through from 0; step s has the draws [s·B, (s + 1)·B). Rows fall into groups, one for each dataset
-and language. An epoch is as many draws as there are rows; in it each group has a fixed quota, which the mix decides,
-and goes on in its own endless stream: all its rows in a random order, then all in another one. In the natural mix a
-quota is the group's size, so an epoch holds every row once. Groups are interleaved at random over the whole epoch.
+Draws are numbered from 0; step s takes the draws [s·B, (s + 1)·B). Each pair of dataset and language is a group of
+rows. An epoch has as many draws as there are rows. In every epoch each group has a fixed quota of draws, which the mix
+decides, and takes the next rows of its own endless stream: all its rows in a random order, then all in another order.
+In the natural mix the quota is the group's size, so an epoch draws every row once. A random permutation of each epoch
+interleaves the groups. An example with groups X (6 rows, quota 5) and Y (4 rows, quota 5) and B = 3 examples a step:
 
-Permutations are computed where they are looked at (`stateless_random.permuted`) and never stored, so step 1,000,000
-costs what step 0 costs. What is stored is 8 bytes a row, its place and its length, besides the 8 of `ShardRows`: 1.6 GB
-for 100 million rows.
+    epoch               0                   │ 1
+    draw                0 1 2 3 4 5 6 7 8 9 │ 10 …
+    step                0     1     2     3 │ 3 …
+    place, permuted     7 0 4 9 2 5 1 8 3 6 │ 3 …          places 0 to 4 are X's quota, 5 to 9 are Y's
+    group               Y X X Y X Y X Y X Y │ X
+    number in stream    2 0 4 4 2 0 1 3 3 1 │ 8 = 5 + 3    the draws of earlier epochs come first
+    pass                0 0 0 1 0 0 0 0 0 0 │ 1            number // size: a new order of X begins at 6, of Y at 4
+
+Permutations are computed for the places that are needed (`stateless_random.permuted`) and not stored, so step 1,000,000
+costs what step 0 costs. The plan stores 8 bytes for each row, its index and its length, in addition to the 8 of
+`ShardRows`: 1.6 GB for 100 million rows.
 """
 
 from __future__ import annotations
@@ -25,22 +35,22 @@ from schemas.errors import ConfigError
 from training.data import stateless_random
 from training.data.datasets import ShardRows
 
-_EPOCH, _GROUP, _WINDOW = 1, 2, 5  # streams of random numbers of their own
+_EPOCH, _GROUP, _WINDOW = 1, 2, 5  # numbers of these streams of random numbers
 
 
 @dataclass(frozen=True)
 class Mix:
-    """How often datasets and languages are drawn: each pair of them in proportion to weight · rows ** exponent."""
+    """How often rows of each dataset and language are drawn: in proportion to weight · rows ** exponent."""
 
-    exponent: float = 1.0  # 1: natural (mPMR, decision 22); 0: all languages alike; XLM-R pre-trained with 0.3
-    weights: tuple[float, ...] = ()  # of each dataset; all 1 if there are none
+    exponent: float = 1.0  # 1: natural (mPMR, decision 22); 0: all languages alike; XLM-R was pre-trained with 0.3
+    weights: tuple[float, ...] = ()  # one for each dataset; empty: all 1
 
 
 class Drawn(NamedTuple):
-    """Rows, and how often the plan has drawn each before: (row, pass) never comes twice."""
+    """Drawn rows. The plan never draws the same (row, pass) twice."""
 
     rows: np.ndarray  # int64
-    passes: np.ndarray  # int64
+    passes: np.ndarray  # int64: how often the row was drawn before
 
 
 class Plan:
@@ -55,11 +65,12 @@ class Plan:
         seed: int,
         bucket_batches: int = 1,
     ) -> None:
-        """`groups[row]` is the row's group, `weights[group]` how often it is drawn, `lengths[row]` its tokens, about.
+        """`groups[row]` is the row's group, `weights[group]` the group's weight, `lengths[row]` an estimate of its
+        tokens.
 
-        With `bucket_batches` of more than 1, the draws of so many steps are sorted by length, cut into batches, and
-        these shuffled: for padded input. Packed input has no padding to save, and with 1 all steps have about the same
-        number of tokens.
+        If `bucket_batches` is above 1, the draws of that many steps are sorted by length, cut into batches, and the
+        batches shuffled, which saves padding. Packed input has no padding; with 1 all steps have similar numbers of
+        tokens.
         """
         self.rows = len(groups)
         self.batch_size, self.seed, self.bucket_batches = batch_size, seed, max(1, bucket_batches)
@@ -73,31 +84,31 @@ class Plan:
         self._window: tuple[tuple[int, int], Drawn] | None = None
 
     def epoch(self, step: int) -> float:
-        """Epochs that have passed before `step`."""
+        """Returns the number of epochs before `step`."""
         return step * self.batch_size / self.rows
 
     def batch(self, step: int) -> Drawn:
-        """The `batch_size` examples of one step, over all ranks."""
-        at, end, parts = step * self.batch_size, (step + 1) * self.batch_size, []
-        while at < end:
-            start, stop = self._window_around(at)
+        """Returns the `batch_size` examples of one step, over all ranks."""
+        first, end, parts = step * self.batch_size, (step + 1) * self.batch_size, []
+        while first < end:
+            start, stop = self._window_around(first)
             drawn = self._shuffled(start, stop)
             upto = min(end, stop)
-            parts.append(Drawn(*(values[at - start : upto - start] for values in drawn)))
-            at = upto
+            parts.append(Drawn(*(values[first - start : upto - start] for values in drawn)))
+            first = upto
         return Drawn(*map(np.concatenate, zip(*parts, strict=True)))
 
     def share(self, step: int, rank: int, world_size: int) -> Drawn:
-        """One rank's part of the batch, divided so that all ranks have about the same number of tokens."""
+        """Returns one rank's part of the batch. All ranks have about the same number of tokens."""
         drawn = self.batch(step)
         mine = balanced(self._lengths[drawn.rows], world_size)[rank]
         return Drawn(drawn.rows[mine], drawn.passes[mine])
 
     def micro_batches(self, step: int, world_size: int, most_tokens: int) -> int:
-        """Into how many parts each rank cuts its share, so that none has more than `most_tokens` tokens, about.
+        """Returns the number of parts that each rank cuts its share into, so that none has over about `most_tokens`.
 
-        The same for all ranks, because they exchange gradients and representations together. An example that is longer
-        than that is a part of its own.
+        It is the same for all ranks, because they exchange gradients and representations together. A longer example is
+        a part of its own.
         """
         lengths = self._lengths[self.batch(step).rows]
         room = max(most_tokens, float(lengths.max()))
@@ -106,36 +117,42 @@ class Plan:
             count += 1
         return count
 
-    def _window_around(self, at: int) -> tuple[int, int]:
-        """The draws [start, stop) that are bucketed with draw `at`: so many steps, but of one epoch only."""
-        first = at // self.rows * self.rows  # of the epoch
+    def _window_around(self, draw: int) -> tuple[int, int]:
+        """Returns the draws [start, stop) that are bucketed with `draw`: `bucket_batches` steps, within one epoch.
+
+        epoch       0             │ 1             bucket_batches 2, 13 draws an epoch, 4 a step
+        step        0   1   2   3 │ 3 4   5
+        window      [0,     8) [8, 13) [13,  20)
+        """
+        first = draw // self.rows * self.rows  # of the epoch
         steps = self.bucket_batches
-        window = (at // self.batch_size - first // self.batch_size) // steps
+        window = (draw // self.batch_size - first // self.batch_size) // steps
         start = (first // self.batch_size + window * steps) * self.batch_size
         return max(first, start), min(first + self.rows, start + steps * self.batch_size)
 
     def _shuffled(self, start: int, stop: int) -> Drawn:
-        """The draws of a window, in the order in which steps take them."""
+        """Returns the draws of a window, in the order in which steps take them."""
         if self.bucket_batches == 1:
             return self._draw(np.arange(start, stop))
         if self._window and self._window[0] == (start, stop):
             return self._window[1]
         drawn = self._draw(np.arange(start, stop))
         ascending = np.argsort(self._lengths[drawn.rows], kind="stable")
-        # The steps' parts of the window (an epoch begins and ends within a step), each a piece of the ascending order.
+        # Each step's part of the window takes a piece of the ascending order; an epoch begins and ends within a step.
         cuts = np.arange(start // self.batch_size + 1, -(-stop // self.batch_size)) * self.batch_size
         sizes = np.diff([start, *cuts, stop])
         pieces = stateless_random.permuted(
             np.arange(len(sizes)), len(sizes), stateless_random.key(self.seed, _WINDOW, start)
         )
-        turns = np.empty(len(sizes), np.int64)  # of each piece, ascending: which step has it
+        turns = np.empty(len(sizes), np.int64)  # for each piece, in ascending order, the step that takes it
         turns[pieces] = np.arange(len(sizes))
         ends = np.cumsum(sizes[turns])
-        taken = np.concatenate([ascending[ends[each] - sizes[turns[each]] : ends[each]] for each in pieces])
+        taken = np.concatenate([ascending[ends[piece] - sizes[turns[piece]] : ends[piece]] for piece in pieces])
         self._window = (start, stop), Drawn(drawn.rows[taken], drawn.passes[taken])
         return self._window[1]
 
     def _draw(self, numbers: np.ndarray) -> Drawn:
+        """Returns the rows of these draws, which may be of several epochs; the module's docstring has an example."""
         epochs, places = np.divmod(numbers, self.rows)
         for epoch in np.unique(epochs).tolist():
             these = epochs == epoch
@@ -143,7 +160,7 @@ class Plan:
                 places[these], self.rows, stateless_random.key(self.seed, _EPOCH, epoch)
             )
         groups = np.searchsorted(self._quota_ends, places, side="right")
-        # What precedes each in its group's stream: the quotas of earlier epochs, and the draws of this one.
+        # The number of each draw in its group's stream: the quotas of earlier epochs, and earlier draws of this one.
         before = epochs * self.quotas[groups] + places - (self._quota_ends - self.quotas)[groups]
         passes, within = np.divmod(before, self._sizes[groups])
         for group, one_pass in sorted(set(zip(groups.tolist(), passes.tolist(), strict=True))):
@@ -162,10 +179,10 @@ def plan_for(
     bytes_per_token: Mapping[str, float] | None = None,
     longest: int | None = None,
 ) -> Plan:
-    """The plan for dataset folders. Raises `ConfigError` if the batch or the mix does not fit them.
+    """Makes the plan for dataset folders. Raises `ConfigError` if the batch or the mix does not fit them.
 
-    `bytes_per_token` of each language turns sizes into numbers of tokens (`measure_bytes_per_token`); without it all
-    languages count 4. `longest` is where examples are truncated.
+    `bytes_per_token` (`measure_bytes_per_token`) estimates tokens from bytes, for each language; the default is 4.
+    `longest` is the most tokens of an example.
     """
     weights = mix.weights or (1.0,) * len(rows.folders)
     if batch_size < 1:
@@ -186,34 +203,37 @@ def plan_for(
 
 
 def measure_bytes_per_token(rows: ShardRows, count_tokens: Callable[[str], int], sample: int = 200) -> dict[str, float]:
-    """UTF-8 bytes per token of each language, from `sample` of its rows: 4.2 in English, 12 in Thai, say."""
-    found = {}
+    """Measures the UTF-8 bytes per token of each language in `sample` of its rows: 4.2 in English, 12 in Thai."""
+    rates = {}
     for code, lang in enumerate(rows.langs):
-        places = np.flatnonzero(rows.lang_of_row == code)
-        chosen = places[
-            stateless_random.permuted(np.arange(min(sample, len(places))), len(places), stateless_random.key(code))
-        ]
+        own = np.flatnonzero(rows.lang_of_row == code)
+        chosen = own[stateless_random.permuted(np.arange(min(sample, len(own))), len(own), stateless_random.key(code))]
         texts = [row[name] for row in map(rows.__getitem__, chosen.tolist()) for name in rows.texts]
-        # A placeholder is one token, whereas the tokenizer would spell it out.
+        # A placeholder becomes one token, but the tokenizer would spell it out.
         tokens = sum(count_tokens(text.replace(QUE_TOKEN, "?").replace(MASK_TOKEN, "?")) for text in texts)
-        found[lang] = sum(len(text.encode()) for text in texts) / max(1, tokens)
-    return found
+        rates[lang] = sum(len(text.encode()) for text in texts) / max(1, tokens)
+    return rates
 
 
 def balanced(lengths: np.ndarray, parts: int) -> list[np.ndarray]:
-    """Places of `lengths` in `parts` of about the same sum, each ascending: the longest first, to the emptiest part."""
+    """Divides the indices of `lengths` into `parts` of about the same sum, each ascending.
+
+    The longest example goes first, and each goes to the part with the least sum so far (LPT scheduling):
+
+        lengths [7, 2, 5, 3], 2 parts:  7 → part 0,  5 → part 1,  3 → part 1 (8),  2 → part 0 (9):  [0, 1], [2, 3]
+    """
     members: list[list[int]] = [[] for _ in range(parts)]
     sums = [(0.0, part) for part in range(parts)]
-    for place in np.argsort(-lengths, kind="stable").tolist():
+    for index in np.argsort(-lengths, kind="stable").tolist():
         total, part = sums[0]
-        members[part].append(place)
-        # No example is without cost: every part has one before any has two.
-        heapq.heapreplace(sums, (total + max(1.0, float(lengths[place])), part))
-    return [np.array(sorted(each), np.int64) for each in members]
+        members[part].append(index)
+        # Every example counts at least 1, so that each part has one example before any has two.
+        heapq.heapreplace(sums, (total + max(1.0, float(lengths[index])), part))
+    return [np.array(sorted(indices), np.int64) for indices in members]
 
 
 def _quotas(weights: np.ndarray, total: int) -> np.ndarray:
-    """Whole numbers in proportion to `weights` that add up to `total`, at least 1 for every weight above 0."""
+    """Returns whole numbers in proportion to `weights` that add up to `total`, at least 1 for each weight above 0."""
     exact = weights * (total / weights.sum())
     quotas = np.maximum(np.floor(exact), weights > 0).astype(np.int64)
     while (missing := total - quotas.sum()) > 0:
