@@ -286,7 +286,8 @@ def report(arguments: list[str]) -> None:
 def score(arguments: list[str]) -> None:
     """Judge predictions."""
     with training_libraries():
-        from training.score import ScoreConfig, run
+        from training.recipes.scoring import ScoreConfig
+        from training.score import run
 
     print(run(plain_config("score", ScoreConfig, arguments)), end="")
 

@@ -41,17 +41,17 @@ from schemas.runtime.output_folder import (
 from schemas.runtime.shown_paths import shown_path, shown_paths, shown_text
 from training.checks.finetuning import check as check_run
 from training.checks.settings import check_numbers
-from training.metrics.reports import TITLES
+from training.metrics.reports import main_figures, title
 from training.metrics.tables import Table, latex, markdown, text
 from training.models.files import check_model
 from training.recipes.finetuning import FinetuneConfig, FinetuneRecipe, plain_values
 from training.recipes.inference import Computing, EvaluateConfig
+from training.recipes.scoring import Reporting
 from training.reports import plots
-from training.reports.run_results import in_order, main_figures, mean_and_sd, read_results
+from training.reports.run_results import in_order, mean_and_sd, read_results
 from training.runtime import atomic_write
 from training.runtime.errors import TrainingError, in_words
 from training.runtime.outputs import SERIES, delete_parts, has_progress, is_series, series_files
-from training.score import Reporting
 from training.tasks.records import check_recipe, check_sources, read_records, task_of
 
 HEAVY = (
@@ -440,7 +440,7 @@ def table_of(config: FewShotConfig, series: Series) -> Table:
             values = [[values_of(config, series, model, size, row, figure) for figure in figures] for row in rows]
             cells = [" / ".join(mean_and_sd(each) for each in cell) if cell[0] else "–" for cell in values]
             body.append([names[model], f"{size:,}", str(len(values[0][0])), *cells])
-    header = f"{test_task(config)}, {' / '.join(TITLES[figure] for figure in figures)}"
+    header = f"{test_task(config)}, {' / '.join(title(figure) for figure in figures)}"
     return Table([header, "examples", "draws", *rows], body)
 
 
@@ -449,7 +449,7 @@ def curves_of(config: FewShotConfig, series: Series) -> dict[str, dict[str, dict
     rows, figures = rows_and_figures(config, series)
     row = next((row for row in ("avg", "XLT") if row in rows), rows[0])
     return {
-        f"{test_task(config)}, {row}: {TITLES[figure]}": {
+        f"{test_task(config)}, {row}: {title(figure)}": {
             name: {size: values_of(config, series, model, size, row, figure) for size in config.sizes}
             for model, name in folder_names(config).items()
         }

@@ -35,18 +35,18 @@ def run(config: PredictConfig) -> int:
     interactive = config.interactive or (config.input == "-" and sys.stdin.isatty())
     size = 1 if interactive else config.batch_size
     if config.input == "-" and sys.stdin.isatty():
-        print(f"One object a line, such as {EXAMPLES[predictor.reading.kind]}; Ctrl-D ends it.", file=sys.stderr)
+        print(f"One object a line, such as {EXAMPLES[predictor.settings.kind]}; Ctrl-D ends it.", file=sys.stderr)
     done = bad = 0
     with _input(config.input) as lines, _output(config) as put, _progress(not interactive) as progress:
         asked = enumerate(lines, 1)
         while some := list(islice(asked, size)):
-            requests = [request(predictor.reading.kind, trained_on(predictor), *each) for each in some]
+            requests = [request(predictor.settings.kind, trained_on(predictor), *each) for each in some]
             put("".join(map(line_of, answers(config, predictor, requests))))
             done += len(requests)
             bad += sum(isinstance(each, Refused) for each in requests)
             progress(done)
     if bad:
-        hint = f", and expected: {EXAMPLES[predictor.reading.kind]}" if bad == done else ""
+        hint = f", and expected: {EXAMPLES[predictor.settings.kind]}" if bad == done else ""
         print(f'polyspan-train: {bad:,} of {done:,} lines could not be read: see their "error"{hint}', file=sys.stderr)
     return 1 if bad else 0
 
@@ -63,7 +63,7 @@ def trained_on(predictor: Predictor) -> str:
     """What the model was trained on: the unified method asks XNLI's pairs otherwise than PAWS-X's."""
     if predictor.provenance and "task" in predictor.provenance.recipe:
         return str(predictor.provenance.recipe["task"])
-    labels = set(predictor.reading.labels)
+    labels = set(predictor.settings.labels)
     return next((name for name, task in TASKS.items() if task.kind == "pairs" and set(task.labels) == labels), "")
 
 
@@ -78,7 +78,7 @@ def answers(config: PredictConfig, predictor: Predictor, requests: Sequence[Requ
         if isinstance(each, Refused):
             yield {"id": each.id, "error": each.error}
         else:
-            yield {"id": each.id, **_ANSWERS[predictor.reading.kind](config, each, next(predictions))}
+            yield {"id": each.id, **_ANSWERS[predictor.settings.kind](config, each, next(predictions))}
 
 
 def predictions_of(config: PredictConfig, predictor: Predictor, records: Sequence[Any]) -> list[Prediction]:

@@ -21,9 +21,9 @@ from training.finetune import finetune
 from training.pretrain import pretrain
 from training.recipes.finetuning import FinetuneConfig, TwoStage
 from training.recipes.inference import Computing, EvaluateConfig
+from training.recipes.scoring import Reporting
 from training.report import ReportConfig
 from training.reports.run_results import read_runs
-from training.score import Reporting
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from training.recipes.task_name import OptionalTask
+
 
 @dataclass(frozen=True)
 class Plain:
@@ -88,8 +90,8 @@ class FinetuneRecipe:
     name: str
     """What it is called in run.json and on the model card."""
     method: MethodSettings
-    task: str = "squad"
-    """Whose files --train names: squad, xquad, mlqa, tydiqa, wikiann, conll, universal_ner, absa, paws_x or xnli."""
+    task: OptionalTask = "squad"
+    """The benchmark whose files --train names."""
     model: str = "xlm-roberta-base"
     """A folder, ours or Hugging Face's, or a name on its hub, of the XLM-R family; `tiny`: small, random, its tokenizer
     trained on the records. Two-stage training starts from xlm-roberta-base; CLISM's and mPMR's recipes are for their

@@ -38,7 +38,7 @@ class LeftOut(NamedTuple):
 
 
 @dataclass
-class Ledger:
+class FileLedger:
     """What a file holds, counted while it is read: all of its records and labels, by language, and those left out.
 
     A label is an answer, an entity, a target of sentiment, or the label of a pair.
@@ -74,7 +74,7 @@ class Ledger:
         return found
 
 
-Read: TypeAlias = tuple[list[R], Flags, Ledger]
+FileRecords: TypeAlias = tuple[list[R], Flags, FileLedger]
 """What a reader makes of a file."""
 
 
@@ -139,7 +139,7 @@ def lang_in(path: Path, *patterns: str, names: dict[str, str] | None = None) -> 
     return None
 
 
-def known(lang: str | None, found: str | None, path: Path) -> str:
+def require_lang(lang: str | None, found: str | None, path: Path) -> str:
     """The language to record: the one given, or else the one found. Raises `InputError` if there is neither."""
     if lang or found:
         return lang or found or ""

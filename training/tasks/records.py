@@ -19,12 +19,10 @@ from schemas.shards import read_examples
 from training.engine.run_folder import fingerprint_of_dataset
 from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneRecipe
 from training.tasks.catalog import TASKS, Task
-from training.tasks.files import Ledger, LeftOut, Read, refuse_unlabelled
+from training.tasks.files import FileLedger, FileRecords, LeftOut, refuse_unlabelled
 from training.tasks.files import Record as Record
 
 R = TypeVar("R", MrcExample, TaggingExample, PairExample, Record)
-
-SCHEMA_OF = {"qa": "mrc/2", "tagging": "tagging/1", "pairs": "pair/1"}  # kind of task → of its records; older are read
 
 
 class Source(NamedTuple):
@@ -121,7 +119,7 @@ def check_sources(paths: Sequence[Path], task: str, langs: Sequence[str] = ()) -
     """Raises what `read_records` would for paths that are not there and folders of something else; reads no record."""
     of = task_of(task)
     if not paths:
-        raise ConfigError(f"no files: name those of {task}, or dataset folders of {SCHEMA_OF[of.kind]}")
+        raise ConfigError(f"no files: name those of {task}, or dataset folders of {of.shared.schema}")
     check_langs(langs, paths)
     if twice := [path for path, count in Counter(paths).items() if count > 1]:
         raise ConfigError(f"{twice[0]}: given twice")
@@ -148,18 +146,18 @@ def identity(record: Record) -> tuple[Hashable, ...]:
 
 def _check_folder(path: Path, task: Task, lang: str | None) -> None:
     index = manifest.load(path)
-    expected = SCHEMA_OF[task.kind]
+    expected = task.shared.schema
     if _name(index.schema) != _name(expected):
-        tasks = ", ".join(name for name, each in TASKS.items() if _name(SCHEMA_OF[each.kind]) == _name(index.schema))
+        tasks = ", ".join(name for name, each in TASKS.items() if _name(each.shared.schema) == _name(index.schema))
         hint = f" Records of {index.schema} are for {tasks}" if tasks else ""
         raise ConfigError(f"{path}: has schema {index.schema}, but the task reads {expected}.{hint}")
     if lang is not None and set(index.counts) != {lang}:
         raise ConfigError(f"{path}: its records are of {', '.join(sorted(index.counts))}, but its language is {lang!r}")
 
 
-def _folder(path: Path) -> Read[Record]:
+def _folder(path: Path) -> FileRecords[Record]:
     records: list[Record] = list(read_examples(path, verify=True))
-    ledger = Ledger()
+    ledger = FileLedger()
     for record in records:
         ledger.add(record.lang, labels_in(record))
     return records, {"unlabelled": [record.id for record in records if _unlabelled(record)]}, ledger

@@ -13,12 +13,14 @@ from typing import Any, TypeVar
 from schemas.errors import InputError
 from schemas.mrc import MrcExample
 from schemas.spans import CharSpan
-from training.tasks.files import Ledger, LeftOut, Read, half_surrogate, text_of
+from training.tasks.files import FileLedger, FileRecords, LeftOut, half_surrogate, text_of
 
 T = TypeVar("T")
 
 
-def read(path: Path, task: str, lang: str | Callable[[str], str], query_lang: str | None = None) -> Read[MrcExample]:
+def read(
+    path: Path, task: str, lang: str | Callable[[str], str], query_lang: str | None = None
+) -> FileRecords[MrcExample]:
     """The questions of one file, in its order. A name that ends in `.xz` is decompressed. `lang`: of the contexts, or
     what says it of a question's id; `query_lang`: of the questions, where the file's name says it.
 
@@ -30,7 +32,7 @@ def read(path: Path, task: str, lang: str | Callable[[str], str], query_lang: st
     JSON.
     """
     flags: dict[str, list[str]] = defaultdict(list)
-    examples, seen, ledger = [], set(), Ledger()
+    examples, seen, ledger = [], set(), FileLedger()
     for where, context, question in _questions(path):
         id_ = _field(question, "id", str, where)
         its_lang = lang if isinstance(lang, str) else lang(id_)

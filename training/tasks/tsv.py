@@ -8,14 +8,14 @@ from pathlib import Path
 
 from schemas.errors import InputError
 from schemas.mrc import PairExample
-from training.tasks.files import Ledger, Read, known, lines_of
+from training.tasks.files import FileLedger, FileRecords, lines_of, require_lang
 
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 
 
 def read(
     path: Path, task: str, lang: str | None, labels: Mapping[str, str], columns: Mapping[str, str]
-) -> Read[PairExample]:
+) -> FileRecords[PairExample]:
     """The pairs of one file. `labels`: published label → ours; `columns`: published header → field of `PairExample`.
 
     A first line that names both sentences' columns is a header. Without one, lines are sentence, sentence and label;
@@ -31,7 +31,7 @@ def read(
         rows, least = _unquoted(rows), 2
     examples: list[PairExample] = []
     flags: dict[str, list[str]] = {}
-    ledger = Ledger()
+    ledger = FileLedger()
     for number, row in rows:
         if not least <= len(row) <= len(fields):
             expected = f"{least} to {len(fields)}" if least < len(fields) else least
@@ -42,7 +42,7 @@ def read(
             raise InputError(f"{path}:{number}: expected a label of {', '.join(labels)}; found {of['label']!r}")
         example = PairExample(
             of.get("id") or f"{path.name}:{number}",
-            known(of.get("lang") or None, lang, path),
+            require_lang(of.get("lang") or None, lang, path),
             of["sentence1"],
             of["sentence2"],
             label,
