@@ -379,7 +379,7 @@ def summary(config: PretrainConfig) -> str:
 
 def finetune_summary(config: FinetuneConfig) -> str:
     """What a finished run has come to, and what to do next."""
-    from training.inference.json_requests import EXAMPLES
+    from training.inference.json_requests import LINE_FORMATS
     from training.tasks.catalog import TASKS
 
     folder = Path(config.output)
@@ -398,7 +398,7 @@ def finetune_summary(config: FinetuneConfig) -> str:
         "",
         f"The model:   {folder / 'model'}",
         f"Judge it:    polyspan-train evaluate {run} --task {task} --gold FILE …",
-        f"Ask it:      echo {shlex.quote(EXAMPLES[TASKS[task].kind])} | polyspan-train predict {run}",
+        f"Ask it:      echo {shlex.quote(LINE_FORMATS[TASKS[task].kind].example)} | polyspan-train predict {run}",
         f"Compare:     polyspan-train report {run} … --output FOLDER",
     ]
     return "\n".join(lines)

@@ -16,7 +16,7 @@ from training.tasks.catalog import Task
 from training.tasks.predictions import BEST
 from training.tasks.records import check_paths, task_of
 
-THERE = "the file is there already. Name another, or replace it with: --overwrite"
+OUTPUT_EXISTS = "the file is there already. Name another, or replace it with: --overwrite"
 
 
 def check_evaluate_inputs(config: EvaluateConfig) -> None:
@@ -98,4 +98,4 @@ def check_predict(config: PredictConfig) -> None:
     if output.exists() and not output.is_file():
         raise ConfigError(f"--output {output}: no regular file. Expected one to write, or - for standard output")
     if output.exists() and not config.overwrite:
-        raise ConfigError(f"--output {output}: {THERE}")
+        raise ConfigError(f"--output {output}: {OUTPUT_EXISTS}")

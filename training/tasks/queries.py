@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from schemas.mrc import MrcExample, PairExample, TaggingExample
 from schemas.spans import CharSpan
+from training.tasks.catalog import TASKS
 from training.tasks.tags import entities
 
 # Entities, then the targets of sentiments, as in table 6.
@@ -55,7 +56,8 @@ def pair_queries(record: PairExample, labels: Sequence[str]) -> list[MrcExample]
     label is the pair's."""
     first, second = record.sentence1, record.sentence2
     # Table 6 calls PAWS-X's first sentence the hypothesis; XNLI has its hypotheses second.
-    hypothesis, premise = (second, first) if record.task == "xnli" else (first, second)
+    premise_first = record.task in TASKS and TASKS[record.task].premise_first
+    hypothesis, premise = (second, first) if premise_first else (first, second)
     context = f"Hypothesis : {hypothesis} Premise : {premise}"
     return [_unanswered(record, pair_query(label), context, label) for label in labels]
 
