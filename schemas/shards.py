@@ -18,6 +18,7 @@ from schemas.clism import ClismExample
 from schemas.manifest import DatasetError, Manifest, ShardEntry, ShardInfo
 from schemas.mrc import MrcExample, PairExample, TaggingExample
 from schemas.rejects import Reject
+from schemas.runtime.checksums import sha256_of
 
 ROWS_PER_BATCH = 4_096
 SCHEMA_KEY = b"polyspan.schema"
@@ -42,7 +43,6 @@ EXAMPLES: dict[str, type[Example]] = {
     "tagging/1": TaggingExample,
 }
 
-_HASH_BLOCK = 1 << 20  # bytes
 _AGAIN = "Restore it from a copy, or make the dataset again in a new folder"
 
 
@@ -134,7 +134,7 @@ def check_shard(path: str | Path, expected: ShardInfo, schema_name: str, checksu
     if size != expected.bytes:
         torn = "it is truncated" if size < expected.bytes else "it was altered"
         raise DatasetError(f"{path}: expected {expected.bytes} bytes, found {size}: {torn}. {_AGAIN}")
-    if checksum and (found := _sha256(path)) != expected.sha256:
+    if checksum and (found := sha256_of(path)) != expected.sha256:
         raise DatasetError(f"{path}: expected SHA-256 {expected.sha256}, found {found}: it was altered. {_AGAIN}")
     rows = sum(batch.num_rows for batch in open_shard(path, schema_name))
     if rows != expected.rows:
@@ -214,14 +214,6 @@ def _check_nulls(field: pa.Field, column: pa.Array) -> None:
     elif pa.types.is_struct(field.type):
         for child, values in zip(field.type, column.flatten(), strict=True):
             _check_nulls(child, values)
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(_HASH_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 class _HashingSink(io.RawIOBase):

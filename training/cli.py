@@ -269,9 +269,7 @@ class Command:
     finish: Callable[[Any, Any], None]  # takes the configuration and what `run` returned
     checks: tuple[str, ...] = ()  # take the configuration and raise before torch is imported
     recipes: Recipes | None = None
-    digest: Callable[[Any], str] | None = (
-        None  # of commands that train: the digest in a complete run.json
-    )
+    digest: Callable[[Any], str] | None = None  # of commands that train: the digest in a complete run.json
 
 
 SUMMARY = "training.reports.summary:summary"

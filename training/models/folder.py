@@ -25,10 +25,11 @@ from safetensors.torch import save_file
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from schemas.errors import ConfigError, InputError
+from schemas.runtime.checksums import sha256_of
 from schemas.runtime.output_folder import NEW, files_in
 from training.models.card import model_card
 from training.models.files import ABOUT as _ABOUT
-from training.models.files import WEIGHTS, check_model_files, load_language_model, local_folder, read_json, sha256_of
+from training.models.files import WEIGHTS, check_model_files, load_language_model, local_folder, read_json
 from training.models.heads import HEADS, TASK_HEADS, Head, name_in_model
 from training.models.tokenizer import load_tokenizer_of, save_tokenizer
 from training.runtime import atomic_write

@@ -15,8 +15,8 @@ from schemas import manifest
 from schemas.counts import RecordCounts
 from schemas.errors import ConfigError, InputError
 from schemas.mrc import MrcExample, PairExample, TaggingExample, labels_in
+from schemas.runtime.checksums import sha256_of
 from schemas.shards import read_examples
-from training.engine.run_folder import fingerprint_of_dataset
 from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneRecipe
 from training.tasks.catalog import TASKS, Task
 from training.tasks.files import FileLedger, FileRecords, LeftOut, refuse_unlabelled
@@ -110,7 +110,7 @@ def read_records(paths: Sequence[Path], task: str, langs: Sequence[str] = (), la
         for name, each in ledger.counts(found).items():
             counts[name] = counts.get(name, RecordCounts()) + each
         left_out += [(path.name, each) for each in ledger.left_out]
-        sources.append(Source(path, _sha256(path), len(found)))
+        sources.append(Source(path, sha256_of(path / manifest.FILE_NAME if path.is_dir() else path), len(found)))
     flags["duplicate_id"] = len(records) - len({identity(record) for record in records})
     return Records(of, records, +flags, tuple(sources), counts, left_out)
 
@@ -173,10 +173,6 @@ def _unlabelled(record: Record) -> bool:
     if isinstance(record, TaggingExample):
         return bool(record.tokens) and not record.tags
     return isinstance(record, PairExample) and record.label is None
-
-
-def _sha256(path: Path) -> str:
-    return fingerprint_of_dataset(str(path)) if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def few(records: Sequence[R], examples: int, sample: int) -> list[R]:
