@@ -147,7 +147,7 @@ def _graded_pairs(records: Sequence[PairExample], predictions: Sequence[Predicti
 
 def _read_graded_pairs(read: Reader, labels: Sequence[str], gold: Path, path: Path, lang: str | None) -> GradedFile:
     lines = read_labels(gold)
-    if all("\t" not in label for _, label in lines):  # XTREME's label file
+    if all(len(line.split()) == 1 for _, line in lines):  # XTREME's label file
         lang = require_lang(lang, lang_in(gold, r"(?:dev|test)-(?P<lang>\w\w)\.tsv"), gold)
         langs, golds = [lang] * len(lines), [_known_label(labels, gold, *line) for line in lines]
         counts: Mapping[str, RecordCounts] = {lang: RecordCounts(len(golds), len(golds), {}, len(golds), len(golds))}
