@@ -309,7 +309,7 @@ COMMANDS = {
     ),
     "few-shot": Command(
         "finetune and evaluate for every size, sample and model; a table and curves",
-        "training.few_shot:FewShotConfig",
+        "training.recipes.few_shot:FewShotConfig",
         "training.few_shot:run",
         exit_with,
         recipes=Recipes(FINETUNE_RECIPES, FINETUNE_ABOUT, "--train FILE … --test FILE …", TASK_AND_MODEL),

@@ -16,9 +16,9 @@ from training import convert, few_shot, report
 from training.convert import ConvertConfig
 from training.engine import run_folder
 from training.evaluate import evaluate
-from training.few_shot import FewShotConfig
 from training.finetune import finetune
 from training.pretrain import pretrain
+from training.recipes.few_shot import FewShotConfig
 from training.recipes.finetuning import FinetuneConfig, TwoStage
 from training.recipes.inference import Computing, EvaluateConfig
 from training.recipes.scoring import Reporting

@@ -10,9 +10,9 @@ import pytest
 from tests import paper_settings
 from training.checks.pretraining import RECIPES_FOR
 from training.data.features import Limits
-from training.few_shot import FewShotConfig
 from training.pretrain import limits_of
 from training.recipes import pretraining
+from training.recipes.few_shot import FewShotConfig
 from training.recipes.finetuning import FINETUNE_ABOUT, FINETUNE_RECIPES, METHOD_NAMES, METHODS, TwoStage
 from training.recipes.pretraining import ABOUT, RECIPES, ClismObjective, WaeObjective
 
