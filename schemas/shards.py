@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from schemas import manifest
 from schemas.catalog import REJECTS, SCHEMAS, arrow_schema
 from schemas.manifest import DatasetError, Manifest, ShardEntry, ShardInfo
+from schemas.runtime.checksums import sha256_of
 from schemas.spec import schema_name as name_of
 
 ROWS_PER_BATCH = 4_096
 
-_HASH_BLOCK = 1 << 20  # bytes
 _AGAIN = "Restore it from a copy, or make the dataset again in a new folder"
 
 
@@ -111,7 +111,7 @@ def check_shard(path: str | Path, expected: ShardInfo, schema_name: str, checksu
     if size != expected.bytes:
         torn = "it is truncated" if size < expected.bytes else "it was altered"
         raise DatasetError(f"{path}: expected {expected.bytes} bytes, found {size}: {torn}. {_AGAIN}")
-    if checksum and (found := _sha256(path)) != expected.sha256:
+    if checksum and (found := sha256_of(path)) != expected.sha256:
         raise DatasetError(f"{path}: expected SHA-256 {expected.sha256}, found {found}: it was altered. {_AGAIN}")
     rows = sum(batch.num_rows for batch in open_shard(path, schema_name))
     if rows != expected.rows:
@@ -190,14 +190,6 @@ def _check_nulls(field: pa.Field, column: pa.Array) -> None:
     elif pa.types.is_struct(field.type):
         for child, values in zip(field.type, column.flatten(), strict=True):
             _check_nulls(child, values)
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(_HASH_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 class _HashingSink(io.RawIOBase):

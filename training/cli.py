@@ -1,20 +1,23 @@
-"""`polyspan-train`: trains models on the datasets that polyspan-data makes."""
+"""The command line of `polyspan-train`: one table of commands, and how every command is run and ends.
+
+Imports what the commands need only when they need it: torch takes seconds to import.
+"""
 
 from __future__ import annotations
 
-import json
+import importlib
 import math
 import os
-import shlex
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from inspect import cleandoc
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from typing import Any, NoReturn
 
 try:
     import tyro
@@ -31,36 +34,23 @@ from schemas.runtime import command_line
 from schemas.runtime.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, TERMINATED, WRONG_USE
 from schemas.runtime.output_folder import locked, needs_tidying, tidy
 from training.engine.command_digest import finetune_command, pretrain_command
-from training.engine.metrics_log import FIGURES, LOST, duration
-from training.recipes.finetuning import FINETUNE_ABOUT, FINETUNE_RECIPES, FinetuneConfig
-from training.recipes.pretraining import ABOUT, RECIPES, PretrainConfig
+from training.recipes.finetuning import FINETUNE_ABOUT, FINETUNE_RECIPES
+from training.recipes.pretraining import ABOUT, RECIPES
 from training.runtime.errors import Terminated, TrainingError, in_words
 from training.runtime.outputs import is_done, leftovers, nothing_to_do, run_files, tidy_run
-
-if TYPE_CHECKING:
-    from training.engine.run_setup import RunOutcome
-
-T = TypeVar("T")
 
 USAGE = """usage: polyspan-train COMMAND [ARGUMENT ...]
 
 commands:
-  pretrain    dataset folders → a model that Hugging Face loads
-  finetune    a model and a task's files → a model for that task
-  evaluate    a fine-tuned model and a benchmark's files → its predictions and figures
-  predict     a fine-tuned model and JSON lines → answers, entities or labels, with offsets
-  few-shot    finetune and evaluate for every size, sample and model; a table and curves
-  report      runs → one table, and a page with their curves
-  score       predictions and a benchmark's files → its figures, as its authors compute them
-  convert     a benchmark's files → a dataset folder of their records
+{commands}
 
-From questions to a report; MODEL is a folder or a name on Hugging Face's hub, or `tiny`, to try things out:
+From questions to a report; MODEL is a folder, a name on Hugging Face's hub or, for trials, `tiny`:
   polyspan-train finetune plain_qa --model MODEL --train train-v1.1.json --output runs/qa
   polyspan-train evaluate runs/qa --task xquad --gold xquad.de.json xquad.hi.json
   polyspan-train predict runs/qa --input questions.jsonl
   polyspan-train report runs --output report
 
-`polyspan-train COMMAND --help` tells the rest, `polyspan-train --version` what this is.
+`polyspan-train COMMAND --help` describes a command, `polyspan-train --version` prints the version.
 On N GPUs: torchrun --nproc-per-node=N --no-python polyspan-train …
 
 """
@@ -71,7 +61,7 @@ RECIPE_USAGE = """usage: polyspan-train {command} RECIPE {needs} --output FOLDER
 recipes:
 {recipes}
 
-`polyspan-train {command} RECIPE --help` shows every field of a recipe; each can be given another value{hint}.
+`polyspan-train {command} RECIPE --help` lists the settings of a recipe; each is an option{hint}.
 Repeat a command to go on with a run that was stopped.
 
 """
@@ -79,16 +69,18 @@ RECIPE_USAGE += EXIT_CODES
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The console script. Exits with the codes of `schemas.runtime.command_line`."""
+    """Runs the command line. Exits with the codes of `schemas.runtime.command_line`."""
     is_script = arguments is None
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     command_line.answer_version("polyspan-train", arguments)
     try:
         with signals_as_exceptions(), threads_that_fail_quietly():
-            command, rest = pick(arguments, COMMANDS, "command", USAGE)
-            command(rest)
-        if is_script:  # what is left is the end of the interpreter and its libraries, a second or two
+            name, rest = pick(arguments, {name: name for name in COMMANDS}, "command", usage())
+            execute(name, rest)
+        if is_script:  # the interpreter and its libraries take another second or two to end
             ignore_signals()
+    except ModuleNotFoundError as error:
+        fail(f"{error.name} is not installed: pip install 'polyspan[training]'", WRONG_USE)
     except (ConfigError, NotFoundError) as error:
         fail(str(error), WRONG_USE)
     except (InputError, DatasetError, TrainingError) as error:
@@ -106,10 +98,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         fail(words, FAILED)
 
 
+def usage() -> str:
+    return USAGE.format(commands="\n".join(f"  {name:<12}{command.about}" for name, command in COMMANDS.items()))
+
+
 @contextmanager
 def signals_as_exceptions() -> Iterator[None]:
-    """Inside, SIGTERM raises `Terminated` and Ctrl-C `KeyboardInterrupt`; a second one in the same second, as torchrun
-    and terminals send them, is ignored. The training loop has its own handlers, which end the step first."""
+    """Makes SIGTERM raise `Terminated` and Ctrl-C `KeyboardInterrupt` inside the block.
+
+    Ignores a second signal in the same second, as torchrun and terminals send it. The training loop has its own
+    handlers, which end the step first.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -137,12 +136,13 @@ def ignore_signals() -> None:
 
 @contextmanager
 def threads_that_fail_quietly() -> Iterator[None]:
-    """Inside, a full disk in TensorBoard's thread prints no traceback: its writer raises the same error again."""
+    """Prints no traceback inside the block when TensorBoard's thread meets a full disk: its writer raises the same
+    error again."""
     usual = threading.excepthook
 
-    def hook(of: threading.ExceptHookArgs) -> None:
-        if of.exc_value is None or in_words(of.exc_value) is None:
-            usual(of)
+    def hook(arguments: threading.ExceptHookArgs) -> None:
+        if arguments.exc_value is None or in_words(arguments.exc_value) is None:
+            usual(arguments)
 
     threading.excepthook = hook
     try:
@@ -152,263 +152,198 @@ def threads_that_fail_quietly() -> Iterator[None]:
 
 
 def is_first_rank() -> bool:
-    """Of those that torchrun has started."""
+    """Returns whether this is the first of the processes that torchrun has started, or the only one."""
     return os.environ.get("RANK", "0") == "0"
 
 
-def pick(arguments: list[str], known: Mapping[str, Any], what: str, usage: str) -> tuple[Any, list[str]]:
-    """What the first argument names, and the other arguments."""
-    return command_line.pick("polyspan-train", arguments, known, what, usage)
+def pick(arguments: list[str], choices: Mapping[str, Any], what: str, usage: str) -> tuple[Any, list[str]]:
+    """Returns the choice that the first argument names, and the other arguments."""
+    return command_line.pick("polyspan-train", arguments, choices, what, usage)
 
 
 def fail(message: str, code: int) -> NoReturn:
     command_line.fail("polyspan-train", message, code)
 
 
-def pretrain(arguments: list[str]) -> None:
-    """Train a model on dataset folders."""
-    config = recipe_config("pretrain", "--data FOLDER …", PretrainConfig, RECIPES, ABOUT, arguments)
-    with training_libraries():
-        from training.checks.pretraining import check, check_inputs
-
-        check(config)
-        check_inputs(config)
-        if not config.overwrite and is_done(Path(config.output), pretrain_command(config)):
-            nothing_left(config.output, lambda: summary(config))
-            return
-        from training.pretrain import pretrain as run  # torch takes seconds to import: wrong paths are told before
-    if ended(run(config)):
-        print(summary(config))
+# --- one command ------------------------------------------------------------------------------------------------------
 
 
-def finetune(arguments: list[str]) -> None:
-    """Train a model on a task's files."""
-    config = recipe_config("finetune", "--train FILE …", FinetuneConfig, FINETUNE_RECIPES, FINETUNE_ABOUT, arguments)
-    with training_libraries():
-        from training.checks.finetuning import check, check_inputs
-
-        check(config)
-        check_inputs(config)
-        if not config.overwrite and is_done(Path(config.output), finetune_command(config)):
-            nothing_left(config.output, lambda: finetune_summary(config))
-            return
-        from training.finetune import finetune as run
-    if ended(run(config)):
-        print(finetune_summary(config))
+def execute(name: str, arguments: list[str]) -> None:
+    """Runs a command: parses its options, checks them before torch is imported, runs it and ends it."""
+    quiet_libraries()
+    command = COMMANDS[name]
+    config = parsed(name, command, arguments)
+    for check in command.checks:
+        imported(check)(config)
+    if command.digest and not config.overwrite and is_done(Path(config.output), command.digest(config)):
+        end_complete_run(config)
+    else:
+        command.finish(config, imported(command.run)(config))
 
 
-def nothing_left(output: str, told: Callable[[], str]) -> None:
-    """Says that a run is complete, and clears away what a process left that was killed at its very end."""
-    if is_first_rank():
-        if leftovers(Path(output)) or needs_tidying(Path(output)):
-            with locked(Path(output)):
-                tidy(Path(output), run_files)
-                tidy_run(Path(output))
-        print(nothing_to_do(output), file=sys.stderr)
-        print(told())
+def imported(name: str) -> Any:
+    """Imports what `module:attribute` names."""
+    module, _, attribute = name.partition(":")
+    return getattr(importlib.import_module(module), attribute)
 
 
-def recipe_config(
-    command: str, needs: str, kind: type[T], recipes: Mapping[str, Any], about: Mapping[str, str], arguments: list[str]
-) -> T:
-    """The configuration of a command whose first argument names a recipe, whose fields are options."""
-    width = max(map(len, about))
-    told = "\n".join(f"  {name:<{width}}  {what}" for name, what in about.items())
-    hint = ",\n--task (whose files they are) and --model (what to begin with) first" if command != "pretrain" else ""
-    usage = RECIPE_USAGE.format(command=command, needs=needs, recipes=told, hint=hint)
-    recipe, arguments = pick(arguments, recipes, "recipe", usage)
+def parsed(name: str, command: Command, arguments: list[str]) -> Any:
+    """Returns the command's configuration. Prints its help and exits if that is asked for."""
+    kind = imported(command.config)
+    if command.recipes is None:
+        return tyro.cli(
+            tyro.conf.configure(tyro.conf.OmitArgPrefixes)(kind),
+            prog=f"polyspan-train {name}",
+            description=f"{cleandoc(kind.__doc__ or '')}\n\n{EXIT_CODES_LINE}",
+            args=arguments,
+        )
+    recipe, arguments = pick(arguments, command.recipes.recipes, "recipe", recipe_usage(name, command.recipes))
+    about = command.recipes.about[recipe.name]
     return tyro.cli(
         tyro.conf.configure(tyro.conf.OmitArgPrefixes, tyro.conf.AvoidSubcommands)(kind),
-        prog=f"polyspan-train {command} {recipe.name}",
-        description=f"{recipe.name}: {about[recipe.name]}. The defaults below are the recipe's. {EXIT_CODES_LINE}",
+        prog=f"polyspan-train {name} {recipe.name}",
+        description=f"{recipe.name}: {about}. The defaults below are the recipe's. {EXIT_CODES_LINE}",
         args=arguments,
-        default=cast(Any, kind)(recipe=recipe),
+        default=kind(recipe=recipe),
     )
 
 
-def ended(finished: RunOutcome) -> bool:
-    """Whether a run has come to its end and this process speaks for all. Exits where a signal stopped it."""
+def recipe_usage(name: str, recipes: Recipes) -> str:
+    width = max(map(len, recipes.about))
+    lines = "\n".join(f"  {recipe:<{width}}  {about}" for recipe, about in recipes.about.items())
+    return RECIPE_USAGE.format(command=name, needs=recipes.needs, recipes=lines, hint=recipes.hint)
+
+
+def end_complete_run(config: Any) -> None:
+    """Reports that a run is complete, and deletes what a process left that was killed at its very end."""
+    if is_first_rank():
+        output = Path(config.output)
+        if leftovers(output) or needs_tidying(output):
+            with locked(output):
+                tidy(output, run_files)
+                tidy_run(output)
+        print(nothing_to_do(config.output), file=sys.stderr)
+        print(imported(SUMMARY)(config))
+
+
+def end_run(config: Any, finished: Any) -> None:
+    """Ends a training command: prints the summary of a finished run, or exits if a signal stopped it."""
     if finished.stopped_by:
         code = 128 + finished.stopped_by
         if not finished.first_rank:
             raise SystemExit(code)
         fail(f"Stopped after step {finished.steps:,}. Repeat the command to go on.", code)
-    return finished.first_rank
+    if finished.first_rank:
+        print(imported(SUMMARY)(config))
 
 
-def evaluate(arguments: list[str]) -> None:
-    """Judge a model on a benchmark."""
-    with training_libraries():
-        from training.recipes.inference import EvaluateConfig
-
-    config = plain_config("evaluate", EvaluateConfig, arguments)
-    with training_libraries():
-        from training.checks.inference import check_evaluate_inputs
-
-        check_evaluate_inputs(config)
-        from training.evaluate import run
-    print(run(config), end="")
+def print_text(config: Any, text: str) -> None:
+    print(text, end="")
 
 
-def predict(arguments: list[str]) -> None:
-    """Ask a model."""
-    with training_libraries():
-        from training.recipes.inference import PredictConfig
-
-    config = plain_config("predict", PredictConfig, arguments)
-    with training_libraries():
-        from training.checks.inference import check_predict_inputs
-
-        check_predict_inputs(config)
-        from training.predict import run
-    exit_with(run(config))
-
-
-def few_shot(arguments: list[str]) -> None:
-    """Train on few examples, again and again."""
-    with training_libraries():
-        from training.few_shot import FewShotConfig, run
-
-    needs = "--train FILE … --test FILE …"
-    config = recipe_config("few-shot", needs, FewShotConfig, FINETUNE_RECIPES, FINETUNE_ABOUT, arguments)
-    with training_libraries():
-        exit_with(run(config))
-
-
-def report(arguments: list[str]) -> None:
-    """Compare runs."""
-    with training_libraries():
-        from training.report import ReportConfig, run
-
-    print(run(plain_config("report", ReportConfig, arguments)), end="")
-
-
-def score(arguments: list[str]) -> None:
-    """Judge predictions."""
-    with training_libraries():
-        from training.score import ScoreConfig, run
-
-    print(run(plain_config("score", ScoreConfig, arguments)), end="")
-
-
-def convert(arguments: list[str]) -> None:
-    """Store a benchmark's records as a dataset."""
-    with training_libraries():
-        from training.convert import ConvertConfig, run
-
-    print(run(plain_config("convert", ConvertConfig, arguments)), end="")
-
-
-def plain_config(command: str, kind: type[T], arguments: list[str]) -> T:
-    """The configuration of a command that has no recipe."""
-    return tyro.cli(
-        tyro.conf.configure(tyro.conf.OmitArgPrefixes)(kind),
-        prog=f"polyspan-train {command}",
-        description=f"{cleandoc(kind.__doc__ or '')}\n\n{EXIT_CODES_LINE}",
-        args=arguments,
-    )
-
-
-def exit_with(code: int) -> None:
+def exit_with(config: Any, code: int) -> None:
     if code:
         raise SystemExit(code)
 
 
+# --- the commands -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Recipes:
+    """The recipes of a command, whose first argument names one of them."""
+
+    recipes: Mapping[str, Any]
+    about: Mapping[str, str]  # recipe → one line of the usage
+    needs: str  # options that every run needs, for the usage
+    hint: str = ""  # options to look at first, for the usage
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of `polyspan-train`. Names of the form `module:attribute` are imported when they are needed."""
+
+    about: str  # its line in the usage
+    config: str  # the dataclass of its options
+    run: str  # takes the configuration
+    finish: Callable[[Any, Any], None]  # takes the configuration and what `run` returned
+    checks: tuple[str, ...] = ()  # take the configuration and raise before torch is imported
+    recipes: Recipes | None = None
+    digest: Callable[[Any], str] | None = None  # of commands that train: the digest in a complete run.json
+
+
+SUMMARY = "training.reports.summary:summary"
+TASK_AND_MODEL = ",\n--task (whose files they are) and --model (what to begin with) first"
 COMMANDS = {
-    "pretrain": pretrain,
-    "finetune": finetune,
-    "evaluate": evaluate,
-    "predict": predict,
-    "few-shot": few_shot,
-    "report": report,
-    "score": score,
-    "convert": convert,
+    "pretrain": Command(
+        "dataset folders → a model that Hugging Face loads",
+        "training.recipes.pretraining:PretrainConfig",
+        "training.pretrain:pretrain",
+        end_run,
+        ("training.checks.pretraining:check", "training.checks.pretraining:check_inputs"),
+        Recipes(RECIPES, ABOUT, "--data FOLDER …"),
+        pretrain_command,
+    ),
+    "finetune": Command(
+        "a model and a task's files → a model for that task",
+        "training.recipes.finetuning:FinetuneConfig",
+        "training.finetune:finetune",
+        end_run,
+        ("training.checks.finetuning:check", "training.checks.finetuning:check_inputs"),
+        Recipes(FINETUNE_RECIPES, FINETUNE_ABOUT, "--train FILE …", TASK_AND_MODEL),
+        finetune_command,
+    ),
+    "evaluate": Command(
+        "a fine-tuned model and a benchmark's files → its predictions and figures",
+        "training.recipes.inference:EvaluateConfig",
+        "training.evaluate:run",
+        print_text,
+        ("training.checks.inference:check_evaluate_inputs",),
+    ),
+    "predict": Command(
+        "a fine-tuned model and JSON lines → answers, entities or labels, with offsets",
+        "training.recipes.inference:PredictConfig",
+        "training.predict:run",
+        exit_with,
+        ("training.checks.inference:check_predict_inputs",),
+    ),
+    "few-shot": Command(
+        "finetune and evaluate for every size, sample and model; a table and curves",
+        "training.recipes.few_shot:FewShotConfig",
+        "training.few_shot:run",
+        exit_with,
+        recipes=Recipes(FINETUNE_RECIPES, FINETUNE_ABOUT, "--train FILE … --test FILE …", TASK_AND_MODEL),
+    ),
+    "report": Command(
+        "runs → one table, and a page with their curves",
+        "training.report:ReportConfig",
+        "training.report:run",
+        print_text,
+    ),
+    "score": Command(
+        "predictions and a benchmark's files → its figures, as its authors compute them",
+        "training.recipes.scoring:ScoreConfig",
+        "training.score:run",
+        print_text,
+    ),
+    "convert": Command(
+        "a benchmark's files → a dataset folder of their records",
+        "training.convert:ConvertConfig",
+        "training.convert:run",
+        print_text,
+    ),
 }
 
 
-@contextmanager
-def training_libraries() -> Iterator[None]:
-    """Around imports of torch and what needs it."""
-    try:
-        quiet_libraries()
-        yield
-    except ModuleNotFoundError as error:
-        fail(f"{error.name} is not installed: pip install 'polyspan[training]'", WRONG_USE)
-
-
 def quiet_libraries() -> None:
-    """Switches off transformers' progress bars of single files. Imports nothing: best called before transformers is."""
+    """Switches off transformers' progress bars for single files. Imports nothing; call it before transformers is
+    imported."""
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else it warns of our loader's processes
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # else it warns about the loader's processes
     if "transformers" in sys.modules:
         from transformers.utils import logging
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-
-
-def summary(config: PretrainConfig) -> str:
-    """What a finished run has come to, and what to do next."""
-    folder = Path(config.output)
-    with (folder / "metrics.jsonl").open(encoding="utf-8") as log:
-        rows = [json.loads(line) for line in log]
-    tenth = max(1, len(rows) // 10)
-    first, last = means(rows[:tenth]), means(rows[-tenth:])
-    lines = [
-        f"Trained {config.recipe.name} for {len(rows):,} steps in {duration(sum(row['seconds'] for row in rows))}.",
-        "",
-        f"  {'':<24}{f'first {tenth} steps':>18}{f'last {tenth} steps':>18}",
-        *(f"  {name:<24}{first[name]:>18.4g}{last[name]:>18.4g}" for name in first if name.startswith("loss")),
-        *(f"  {label:<24}{first[name]:>18.1%}{last[name]:>18.1%}" for name, label in FIGURES.items() if name in first),
-    ]
-    for reason, what in LOST.items():
-        if number := sum(row.get(f"lost/{reason}", 0) for row in rows):
-            lines.append(
-                f"  {what + ':':<60}{number:>12,.0f} of {sum(row['examples'] for row in rows):,.0f} examples read"
-            )
-    lines += [
-        "",
-        f"The model:   {folder / 'model'}",
-        f"Fine-tune:   polyspan-train finetune RECIPE --model {shlex.quote(str(folder / 'model'))} --train FILE …",
-        f"In Python:   AutoModel.from_pretrained({str(folder / 'model')!r}), of transformers",
-        f"The curves:  tensorboard --logdir {folder}",
-        f"Every step:  {folder / 'metrics.jsonl'}",
-    ]
-    return "\n".join(lines)
-
-
-def finetune_summary(config: FinetuneConfig) -> str:
-    """What a finished run has come to, and what to do next."""
-    from training.inference.json_requests import EXAMPLES
-    from training.tasks.catalog import TASKS
-
-    folder = Path(config.output)
-    evaluations = [json.loads(line) for line in lines_of(folder / "dev.jsonl")]
-    rows = [json.loads(line) for line in lines_of(folder / "metrics.jsonl")]
-    lines = [f"Fine-tuned {config.recipe.name} for {len(rows):,} steps in {duration(sum(x['seconds'] for x in rows))}."]
-    if evaluations:
-        best = max(evaluations, key=lambda row: (row["score"], -row["step"]))
-        lines += ["", f"Best on the dev files after step {best['step']:,} of {evaluations[-1]['step']:,}:"]
-        lines += [
-            f"  {name:<32}" + "  ".join(f"{figure} {value:.2f}" for figure, value in of.items())
-            for name, of in best["figures"].items()
-        ]
-    run, task = shlex.quote(str(folder)), config.dev_task or config.recipe.task
-    lines += [
-        "",
-        f"The model:   {folder / 'model'}",
-        f"Judge it:    polyspan-train evaluate {run} --task {task} --gold FILE …",
-        f"Ask it:      echo {shlex.quote(EXAMPLES[TASKS[task].kind])} | polyspan-train predict {run}",
-        f"Compare:     polyspan-train report {run} … --output FOLDER",
-    ]
-    return "\n".join(lines)
-
-
-def lines_of(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-
-
-def means(rows: list[dict[str, float]]) -> dict[str, float]:
-    return {name: sum(row[name] for row in rows) / len(rows) for name in rows[0] if all(name in row for row in rows)}
 
 
 if __name__ == "__main__":

@@ -22,9 +22,10 @@ from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 from schemas.runtime.output_folder import check_output, locked, needs_tidying, recover, tidy
 from schemas.verification import find_problems
 from training.data.dataset_writer import check_free, write_dataset
+from training.recipes.scoring import TaskName
 from training.runtime.outputs import dataset_files, digest_of
 from training.tasks.files import LeftOut
-from training.tasks.records import SCHEMA_OF, Record, Records, identity, read_records
+from training.tasks.records import Record, Records, identity, read_records
 
 REJECTS_PER_REASON = 100  # that are kept for reading, of each language; all are counted
 
@@ -34,8 +35,7 @@ class ConvertConfig:
     """What to convert. Texts and labels stay as they are, and so do ids, but for those that a language has twice: then
     the questions' `source_id` says what was published."""
 
-    task: str
-    """squad, xquad, mlqa, tydiqa, wikiann, conll, universal_ner, absa, paws_x or xnli."""
+    task: TaskName
     files: tuple[Path, ...]
     """As the task's authors or XTREME publish them. Their records follow one another in this order."""
     output: Path
@@ -107,7 +107,7 @@ def _convert(config: ConvertConfig) -> str:
         raise InputError(f"{config.files[0]}: no record can be kept: {reject.excerpt}")
     index = write_dataset(
         config.output,
-        SCHEMA_OF[read.task.kind],
+        read.task.shared.schema,
         found.kept,
         found.counts,
         rejects=found.rejects,

@@ -1,13 +1,14 @@
-"""`polyspan-train evaluate`: a fine-tuned model and a benchmark's files → predictions in its official formats, and the
-figures that `polyspan-train score` gives for exactly these; for mPMR's entities `span_f1` too, which is over all that
-the model finds likely, overlaps and all. Also what chooses the best weights during training.
+"""`polyspan-train evaluate`: predicts a benchmark's files with a fine-tuned model and scores the predictions.
+
+The figures are those that `polyspan-train score` gives for the same predictions. For mPMR's entities there is also
+`span_f1`, over all likely spans, including those that overlap. Fine-tuning chooses the best weights by these figures.
 
 results/TASK/
-  predictions/xquad.de.json    the official format: {id: answer}; .tsv: a tag a line; .txt: a label a line
-  predictions/xquad.de.jsonl   all that the model says: `Prediction`s, with places and probabilities
+  predictions/xquad.de.json    the official format: {id: answer}; .tsv: a tag on each line; .txt: a label on each line
+  predictions/xquad.de.jsonl   the complete `Prediction`s, with offsets and probabilities
   report.json, report.txt      the figures
-  evaluation.json              the files of all this, the first that is written
-The folder is written beside its place, which it takes when it is complete.
+  evaluation.json              the list of these files, written first
+The folder is written beside its final path and renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -43,27 +44,33 @@ from training.methods.base import EncoderWithHeads
 from training.methods.formulation import Formulation
 from training.metrics import aggregates
 from training.metrics.counting import Counted
-from training.metrics.reports import FORMATS, Report, as_json, as_text
+from training.metrics.reports import FORMATS, Report, as_json, as_text, main_figures
 from training.models.folder import Provenance
 from training.recipes.finetuning import InferenceSettings
 from training.recipes.inference import EvaluateConfig
+from training.recipes.scoring import Reporting, ScoreConfig
 from training.runtime import atomic_write
 from training.runtime.outputs import EVALUATION, evaluation_files
-from training.score import ScoreConfig
 from training.tasks.catalog import TASKS, Task
-from training.tasks.files import Flags, Ledger
+from training.tasks.files import FileLedger, Flags
+from training.tasks.kinds import unresolved_entities
 from training.tasks.predictions import Prediction
 from training.tasks.tags import Entity
 
+Unresolved = list[tuple[Entity, ...]] | None  # likely entities of each sentence of a file, if the model reports them
+
 
 def run(config: EvaluateConfig) -> str:
-    """The report. Raises `ConfigError` for what cannot work and `InputError` for files that cannot be read, both before
-    anything is predicted; `InputError` after that where files turn out to have no labels."""
+    """Evaluates and returns the report in the format that was asked for.
+
+    Raises `ConfigError` for what cannot work and `InputError` for files that cannot be read, both before anything is
+    predicted; `InputError` after that where files turn out to have no labels.
+    """
     return FORMATS[config.reporting.format](evaluate(config))
 
 
 def evaluate(config: EvaluateConfig) -> Report:
-    """Writes the output folder. Raises as `run` does."""
+    """Writes the output folder and returns the report. Raises as `run` does."""
     output = output_of(config)
     recover(output, evaluation_files)
     check_output(output, evaluation_files, inputs_of(config))
@@ -74,44 +81,58 @@ def evaluate(config: EvaluateConfig) -> Report:
 
 
 def evaluate_into(output: Path, config: EvaluateConfig, golds: Sequence[Gold], task: Task) -> Report:
-    """Writes the output folder, which no other process writes to, in place of the evaluation that may be there."""
-    device = device_of(config.computing)
-    predictor = load_predictor(model_in(config.model), device)
-    for each in misfits(predictor.reading, config.model, config.task, task):
-        say(each)
-
-    without = [gold.path for gold in golds if "unlabelled" in gold.flags and not config.labels]
-    report, error = None, None
+    """Writes the output folder in place of an older evaluation. The caller holds the folder's lock."""
+    predictor = load_predictor(model_in(config.model), device_of(config.computing))
+    for warning in label_warnings(predictor.settings, config.model, config.task, task):
+        log(warning)
     with atomic_write.folder(output, evaluation_files) as beside:
-        scoring, _ = checked(config, beside)
-        if config.labels and not scoring.langs:  # a label file does not always say its language
-            scoring = replace(scoring, langs=tuple(gold.langs[0] for gold in golds))
+        scoring = scoring_of(config, beside, golds)
         list_files(beside, config.task, scoring.predictions)
         unresolved = predict_all(config, scoring, golds, task, predictor)
-        try:
-            report = None if without else score.report_of(scoring, unresolved)
-        except InputError as raised:  # the predictions, which took longer, stay
-            error = raised
-        if report:
-            values = json.loads(as_json(report)) | {"model": origin(config, predictor)}
-            atomic_write.text(beside / "report.json", json.dumps(values, indent=2, ensure_ascii=False) + "\n")
-            atomic_write.text(beside / "report.txt", as_text(report))
-    if error:
-        raise error
-    if report is None:
-        raise InputError(
-            f"{without[0]}: has no labels, so nothing is scored. The predictions of all files are in "
+        scored = report_or_error(config, scoring, golds, unresolved, output)
+        if isinstance(scored, Report):
+            write_report(beside, scored, origin(config, predictor))
+    if isinstance(scored, InputError):  # the folder keeps the predictions, which took longer
+        raise scored
+    log(f"Written: {output}")
+    return scored
+
+
+def scoring_of(config: EvaluateConfig, folder: Path, golds: Sequence[Gold]) -> ScoreConfig:
+    """Returns what the scorer is asked for: the predictions are in `folder`."""
+    scoring, _ = checked(config, folder)
+    if config.labels and not scoring.langs:  # the name of a label file does not always say its language
+        return replace(scoring, langs=tuple(gold.langs[0] for gold in golds))
+    return scoring
+
+
+def report_or_error(
+    config: EvaluateConfig, scoring: ScoreConfig, golds: Sequence[Gold], unresolved: Sequence[Unresolved], output: Path
+) -> Report | InputError:
+    """Scores the predictions. Returns an error where files have no labels, or where they do not fit the predictions."""
+    if unlabelled := [gold.path for gold in golds if "unlabelled" in gold.flags and not config.labels]:
+        return InputError(
+            f"{unlabelled[0]}: has no labels, so nothing is scored. The predictions of all files are in "
             f"{output / 'predictions'}. XTREME takes the labels out of its test files: give its label files with "
             "--labels"
         )
-    say(f"Written: {output}")
-    return report
+    try:
+        return score.report_of(scoring, unresolved)
+    except InputError as error:
+        return error
+
+
+def write_report(folder: Path, report: Report, model: Mapping[str, Any]) -> None:
+    """Writes report.json, which also says which `model` the figures are of, and report.txt."""
+    values = json.loads(as_json(report)) | {"model": model}
+    atomic_write.text(folder / "report.json", json.dumps(values, indent=2, ensure_ascii=False) + "\n")
+    atomic_write.text(folder / "report.txt", as_text(report))
 
 
 def predict_all(
     config: EvaluateConfig, scoring: ScoreConfig, golds: Sequence[Gold], task: Task, predictor: Predictor
-) -> list[list[tuple[Entity, ...]] | None]:
-    """Writes the predictions of every file; returns what is known of entities before overlaps were resolved."""
+) -> list[Unresolved]:
+    """Writes the predictions of every file; returns the likely entities of each before overlaps were resolved."""
     notes: Counter[str] = Counter()
     unresolved = []
     for gold, path in zip(golds, scoring.predictions, strict=True):
@@ -126,19 +147,20 @@ def predict_all(
                 progress,
                 notes,
             )
-        atomic_write.text(path, official(task.kind, predictions, predictor.reading.labels))
-        lines = (json.dumps(each.to_json(), ensure_ascii=False) + "\n" for each in predictions)
+        atomic_write.text(path, task.shared.official(predictions, predictor.settings.labels))
+        lines = (json.dumps(prediction.to_json(), ensure_ascii=False) + "\n" for prediction in predictions)
         atomic_write.text(path.with_suffix(".jsonl"), "".join(lines))
-        unresolved.append(unresolved_of(predictions))
-    for note, what in NOTED.items():
+        unresolved.append(unresolved_entities(predictions))
+    for note, text in NOTED.items():
         if notes[note]:
-            say(f"{what}: {notes[note]:,}")
+            log(f"{text}: {notes[note]:,}")
     return unresolved
 
 
 def list_files(folder: Path, task: str, predictions: Sequence[Path]) -> None:
-    """Writes evaluation.json, which says what belongs to the evaluation; another file in its folder is the user's."""
-    names = [each.relative_to(folder).as_posix() for path in predictions for each in (path, path.with_suffix(".jsonl"))]
+    """Writes evaluation.json, which lists the evaluation's files; any other file in its folder is the user's."""
+    written = [file for path in predictions for file in (path, path.with_suffix(".jsonl"))]
+    names = [file.relative_to(folder).as_posix() for file in written]
     files = sorted({*names, "report.json", "report.txt", EVALUATION})
     atomic_write.text(
         folder / EVALUATION, json.dumps({"format_version": 1, "task": task, "files": files}, indent=2) + "\n"
@@ -146,104 +168,85 @@ def list_files(folder: Path, task: str, predictions: Sequence[Path]) -> None:
 
 
 def inputs_of(config: EvaluateConfig) -> dict[str, Sequence[str | Path]]:
-    """What must not be in the output folder, by the option that names it."""
+    """Returns the paths that must not be in the output folder, by the option that names them."""
     return {"MODEL": [config.model], "--gold": config.gold, "--labels": config.labels}
 
 
 class Gold(NamedTuple):
-    """One file."""
+    """The records of one gold file."""
 
     path: Path
     records: Sequence[Any]
     flags: Flags
-    ledger: Ledger
+    ledger: FileLedger
 
     @property
     def langs(self) -> list[str]:
-        """In the order in which they come."""
-        return list(dict.fromkeys(each.lang for each in self.records))
+        """The records' languages, in the order in which they first occur."""
+        return list(dict.fromkeys(record.lang for record in self.records))
 
 
 # --- before anything is predicted -------------------------------------------------------------------------------------
 
 
 def read_golds(config: EvaluateConfig, scoring: ScoreConfig, task: Task) -> list[Gold]:
-    """The gold files. Raises `InputError` if one is empty, `ConfigError` for languages that cannot be scored."""
+    """Reads the gold files. Raises `InputError` if one is empty, `ConfigError` for languages that cannot be scored."""
     golds = []
-    for at, path in enumerate(config.gold):
-        gold = Gold(path, *task.read(path, config.reporting.langs[at] if config.reporting.langs else None))
+    for index, path in enumerate(config.gold):
+        gold = Gold(path, *task.read(path, config.reporting.langs[index] if config.reporting.langs else None))
         if not gold.records:
             raise InputError(f"{path}: holds nothing to score")
         golds.append(gold)
     rows = [(path, lang) for path, gold in zip(scoring.gold, golds, strict=True) for lang in gold.langs]
     score.refuse_twice([task.row(path, lang) for path, lang in rows])
     for _, lang in rows:
-        score.normalizer(config.task, lang)
+        score.check_lang(task.metric, lang)
     return golds
 
 
-def misfits(reading: InferenceSettings, model: str, name: str, task: Task) -> list[str]:
-    """What to tell of a model whose labels are not the task's. Raises `ConfigError` if no figure could come of it."""
-    if reading.kind != task.kind:
-        fitting = [each for each, of in TASKS.items() if of.kind == reading.kind]
+def label_warnings(settings: InferenceSettings, model: str, name: str, task: Task) -> list[str]:
+    """Returns what to warn of where the model's labels are not the task's. Raises `ConfigError` for a model that
+    cannot be scored on the task."""
+    if settings.kind != task.kind:
+        fitting = [other for other, of_kind in TASKS.items() if of_kind.kind == settings.kind]
         raise ConfigError(
-            f"{model} was trained for {reading.kind}, but {name} is {task.kind}. Its tasks: {', '.join(fitting)}"
+            f"{model} was trained for {settings.kind}, but {name} is {task.kind}. Its tasks: {', '.join(fitting)}"
         )
-    missing = [label for label in task.labels if label not in reading.labels]
-    strange = [label for label in reading.labels if label not in task.labels]
-    if (task.kind == "pairs" and strange) or (task.labels and len(missing) == len(task.labels)):
+    missing = [label for label in task.labels if label not in settings.labels]
+    other = [label for label in settings.labels if label not in task.labels]
+    if (other and not task.shared.takes_other_labels) or (task.labels and len(missing) == len(task.labels)):
         raise ConfigError(
-            f"{model} has the labels {', '.join(reading.labels)}, but those of {name} are {', '.join(task.labels)}"
+            f"{model} has the labels {', '.join(settings.labels)}, but those of {name} are {', '.join(task.labels)}"
         )
-    found = []
+    warnings = []
     if missing:
-        found.append(f"{model} does not know {', '.join(missing)} of {name}: none will be found")
-    if strange:
-        found.append(f"{model} also finds {', '.join(strange)}, which {name} lacks: these count as wrong")
-    return found
+        warnings.append(f"{model} does not know {', '.join(missing)} of {name}: none will be found")
+    if other:
+        warnings.append(f"{model} also finds {', '.join(other)}, which {name} lacks: these count as wrong")
+    return warnings
 
 
-# --- what is written --------------------------------------------------------------------------------------------------
-
-
-def answers_of(predictions: Sequence[Prediction]) -> dict[str, str]:
-    """id → the best answer; empty where there is none."""
-    return {each.id: each.spans[0].text if each.spans else "" for each in predictions}
-
-
-def labels_of(predictions: Sequence[Prediction], labels: Sequence[str]) -> list[str]:
-    """A label for every pair: the first one where the model says none, since nothing could be read."""
-    return [each.label or labels[0] for each in predictions]
-
-
-def official(kind: str, predictions: Sequence[Prediction], labels: Sequence[str]) -> str:
-    """What the task's own scorers read."""
-    if kind == "qa":
-        return json.dumps(answers_of(predictions), ensure_ascii=False, indent=0) + "\n"
-    if kind == "tagging":
-        return "\n".join("".join(f"{tag}\n" for tag in each.tags) for each in predictions)
-    return "".join(f"{label}\n" for label in labels_of(predictions, labels))
+# --- the model in report.json -----------------------------------------------------------------------------------------
 
 
 def origin(config: EvaluateConfig, predictor: Predictor) -> dict[str, Any]:
-    """Which model the figures are of."""
-    of = predictor.provenance
+    """Returns which model the figures are of."""
     return {
         # Without the name that a new series' folder has until it is complete.
         "model": shown_path(re.sub(r"(^|/)\.([^/]+)\.new(?=/|$)", r"\1\2", config.model)),
         "device": predictor.device.type,
         "precision": precision_of(config.computing, predictor.device),
-        "reading": asdict(predictor.reading) | {"method": type(predictor.reading.method).__name__},
-        "provenance": of and asdict(shown_provenance(of)),
+        "reading": asdict(predictor.settings) | {"method": type(predictor.settings.method).__name__},
+        "provenance": predictor.provenance and asdict(shown_provenance(predictor.provenance)),
     }
 
 
-def shown_provenance(of: Provenance) -> Provenance:
-    """Older releases wrote whole paths."""
-    return replace(of, base_model=shown_path(of.base_model), recipe=shown_recipe(of.recipe))
+def shown_provenance(provenance: Provenance) -> Provenance:
+    """Returns the provenance with shortened paths: older releases wrote whole ones."""
+    return replace(provenance, base_model=shown_path(provenance.base_model), recipe=shown_recipe(provenance.recipe))
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     print(text, file=sys.stderr)
 
 
@@ -266,37 +269,25 @@ def dev_scores(
     precision: Literal["bf16", "fp32"] = "fp32",
     most_tokens: int | None = None,
 ) -> dict[str, dict[str, float]]:
-    """Set → figure → percent, the mean of its languages: what `evaluate` says of the same predictions."""
+    """Returns set → figure → percent, the mean over its languages; `evaluate` gives the same for these predictions."""
     scores = {}
-    for each in sets:
-        predictions = predict(model, formulation, each.records, device, precision, most_tokens)
-        by_lang = counted(each.task, each.records, predictions)
+    for dev in sets:
+        predictions = predict(model, formulation, dev.records, device, precision, most_tokens)
+        by_lang = counted(dev.task, dev.records, predictions)
         names = next(iter(by_lang.values())).figures
-        scores[each.name] = {
-            name: aggregates.mean({lang: of.figures[name][0] for lang, of in by_lang.items()}) for name in names
+        scores[dev.name] = {
+            name: aggregates.mean({lang: counts.figures[name][0] for lang, counts in by_lang.items()}) for name in names
         }
     return scores
 
 
 def counted(task: str, records: Sequence[Any], predictions: Sequence[Prediction]) -> dict[str, Counted]:
-    """Language → what is counted in it. Predictions belong to records by their place: published ids may repeat."""
-    langs, kind = [each.lang for each in records], TASKS[task].kind
-    if kind == "qa":
-        numbered = [replace(each, id=str(at)) for at, each in enumerate(records)]
-        answers = answers_of([each._replace(id=str(at)) for at, each in enumerate(predictions)])
-        return score.count_questions(numbered, answers, task)
-    if kind == "tagging":
-        golds, tags = [each.tags for each in records], [each.tags for each in predictions]
-        return score.count_sentences(langs, golds, tags, unresolved_of(predictions))
-    return score.count_pairs(langs, [each.label for each in records], labels_of(predictions, TASKS[task].labels))
-
-
-def unresolved_of(predictions: Sequence[Prediction]) -> list[tuple[Entity, ...]] | None:
-    """What the model found in each sentence before entities that overlap were resolved; None if it does not say."""
-    return [each.unresolved for each in predictions if each.unresolved is not None] or None
+    """Returns language → counts. Predictions are in the order of the records, because published ids may repeat."""
+    graded = TASKS[task].shared.graded(records, predictions, TASKS[task].labels)
+    return score.counted_by_lang(TASKS[task].metric, [record.lang for record in records], graded, Reporting())
 
 
 def main_score(figures: Mapping[str, Mapping[str, float]]) -> float:
-    """The mean of the sets' main figures: F1 for questions and entities (XTREME's own number for questions is the mean
-    of F1 and exact match, which moves in coarser steps), accuracy for pairs."""
-    return aggregates.mean({name: of.get("f1", of.get("accuracy", 0.0)) for name, of in figures.items()})
+    """Returns the mean of the sets' main figures: F1 for questions and entities, accuracy for pairs. XTREME's own
+    number for questions, the mean of F1 and exact match, moves in coarser steps."""
+    return aggregates.mean({name: values[main_figures(values)[0]] for name, values in figures.items()})

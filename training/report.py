@@ -18,12 +18,12 @@ from schemas.did_you_mean import closest
 from schemas.errors import ConfigError
 from schemas.runtime.output_folder import check_output, delete_temporary_files, locked
 from schemas.runtime.shown_paths import shown_text
-from training.metrics.reports import TITLES
+from training.metrics.reports import main_figures, title
 from training.metrics.tables import Table, latex, markdown, text
 from training.reports import plots
 from training.reports.html_page import Section, page
 from training.reports.plots import Bar, mean_sd
-from training.reports.run_results import Results, Run, in_order, main_figures, mean_and_sd, read_runs
+from training.reports.run_results import Results, Run, in_order, mean_and_sd, read_runs
 from training.runtime import atomic_write
 from training.runtime.outputs import REPORT, report_files
 from training.tasks.catalog import TASKS
@@ -179,7 +179,7 @@ def _task_table(groups: Sequence[Group], task: str) -> Table:
     for group in fitting(groups, task):
         cells = [[mean_and_sd(group.values(task, row, figure)) for figure in figures] for row in rows]
         body.append([group.name, *(" / ".join(cell) if any(cell) else "–" for cell in cells)])
-    return Table([f"{task}, {' / '.join(TITLES[figure] for figure in figures)}", *rows], body)
+    return Table([f"{task}, {' / '.join(title(figure) for figure in figures)}", *rows], body)
 
 
 def fitting(groups: Sequence[Group], task: str) -> list[Group]:
@@ -248,10 +248,10 @@ def notes_of(runs: Sequence[Run]) -> list[str]:
 def sections_of(groups: Sequence[Group], tables: dict[str, Table]) -> list[Section]:
     """The page's parts: each table with its pictures."""
     found = []
-    for title, table in tables.items():
+    for name, table in tables.items():
         best: set[tuple[int, int]] = set()
         pictures: dict[str, Figure] = {}
-        if title == "Runs":
+        if name == "Runs":
             trained_on = list(dict.fromkeys(_trained_on(run) for group in groups for run in group.runs))
             for task in trained_on:  # losses and scores of different tasks say nothing about one another
                 of = {group.name: [run for run in group.runs if _trained_on(run) == task] for group in groups}
@@ -264,11 +264,11 @@ def sections_of(groups: Sequence[Group], tables: dict[str, Table]) -> list[Secti
                 if any(dev.values()):
                     caption = f"Scores on the dev files{told}. Rings: the best, whose weights were kept."
                     pictures[caption] = plots.dev_curves(dev)
-        elif title != "What differs":
-            best = best_cells(groups, title)
-            for figure in figures_of(groups, title):
-                pictures[f"{title}, {TITLES[figure]}. {INTERVALS}"] = _bars(groups, title, figure)
-        found.append(Section(title, table, best, {told: plots.as_svg(each) for told, each in pictures.items()}))
+        elif name != "What differs":
+            best = best_cells(groups, name)
+            for figure in figures_of(groups, name):
+                pictures[f"{name}, {title(figure)}. {INTERVALS}"] = _bars(groups, name, figure)
+        found.append(Section(name, table, best, {told: plots.as_svg(each) for told, each in pictures.items()}))
     return found
 
 
@@ -292,7 +292,7 @@ def _bars(groups: Sequence[Group], task: str, figure: str) -> Figure:
         group.name: {row: bar for row in rows_of(groups, task) if (bar := group.bar(task, row, figure))}
         for group in groups
     }
-    return plots.language_bars(bars, f"{task}, {TITLES[figure]}", order=rows_of(groups, task))
+    return plots.language_bars(bars, f"{task}, {title(figure)}", order=rows_of(groups, task))
 
 
 def as_json(groups: Sequence[Group], notes: Sequence[str]) -> str:

@@ -30,11 +30,12 @@ from benchmarks.learning.small import POSITIONS, arguments, encoder_of, rows_of,
 from training.data.batches import pack
 from training.data.tokens import TextEncoder
 from training.evaluate import evaluate
-from training.few_shot import FewShotConfig, Try, few_shot
+from training.few_shot import few_shot
 from training.finetune import finetune
 from training.metrics.cka import cka
 from training.models.folder import Pretrained, load_model
 from training.objectives.cacr import mean_pool
+from training.recipes.few_shot import FewShotConfig, Try
 from training.recipes.finetuning import CLISM_FEW_SHOT, FinetuneRecipe
 from training.recipes.methods import Plain
 from training.recipes.pretraining import CLISM, ClismObjective

@@ -4,12 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import is_dataclass
+from inspect import signature
 from pathlib import Path
 
 import pytest
 
 from tests.training.runs import DATA
-from training.cli import COMMANDS, main
+from training.cli import COMMANDS, imported, main
 
 ROOT = Path(__file__).resolve().parents[2]
 CLISM, ANCHOR_MRC = (str(DATA[recipe]) for recipe in ("tiny_clism", "tiny_mpmr"))
@@ -63,6 +65,14 @@ def test_without_torch_it_says_what_to_install(
     assert code == 2 and "is not installed: pip install 'polyspan[training]'" in err
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_a_command_names_can_be_imported(name: str) -> None:
+    command = COMMANDS[name]
+    assert is_dataclass(imported(command.config))
+    for function in (command.run, *command.checks):
+        assert len(signature(imported(function)).parameters) == 1
+
+
 # --- what it says -----------------------------------------------------------------------------------------------------
 
 
@@ -99,10 +109,10 @@ def test_what_cannot_work_ends_with_2_and_a_hint(
 
 
 def test_ctrl_c_says_what_repeating_does(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def stopped(arguments: list[str]) -> None:
+    def stopped(name: str, arguments: list[str]) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setitem(COMMANDS, "predict", stopped)
+    monkeypatch.setattr("training.cli.execute", stopped)
     code, _, err = run("predict", "model", capsys=capsys)
     assert code == 130 and "training goes on from its last checkpoint, all else begins anew" in err
 

@@ -205,5 +205,5 @@ def test_other_ranks_than_the_first_say_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RANK", "1")
-    monkeypatch.setitem(cli.COMMANDS, "pretrain", signalled(signal.SIGTERM))
+    monkeypatch.setattr(cli, "execute", signalled(signal.SIGTERM))
     assert ended(["pretrain"], capfd) == (143, [])

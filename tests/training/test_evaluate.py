@@ -20,7 +20,7 @@ from training.evaluate import DevSet, counted, dev_scores, evaluate, main_score,
 from training.inference.predictor import Predictor, load_predictor, predict
 from training.recipes.inference import EvaluateConfig
 from training.recipes.methods import MethodSettings, Plain
-from training.score import Reporting, ScoreConfig
+from training.recipes.scoring import Reporting, ScoreConfig
 from training.tasks.catalog import TASKS
 from training.tasks.predictions import Prediction, Span
 from training.tasks.tags import entities, tags_of
@@ -267,7 +267,7 @@ def test_labels_that_the_model_lacks_are_told(
         ("pairs", {"task": "paws_x"}, "has the labels contradiction, entailment, neutral, but those of paws_x"),
         ("qa", {"labels": (Path("a"), Path("b"))}, "expected a label file for each of 1 gold files, found 2"),
         ("qa", {"reporting": Reporting(langs=("de", "en"))}, "expected a language for each of 1 gold files, found 2"),
-        ("qa", {"task": "mlqa", "reporting": Reporting(langs=("fr",))}, "MLQA's scorer knows en, ar, de"),
+        ("qa", {"task": "mlqa", "reporting": Reporting(langs=("fr",))}, "the mlqa1.0 scorer knows en, ar, de"),
         ("qa", {"gold": ()}, "no gold files: name them with --gold FILE"),
     ],
 )  # fmt: skip

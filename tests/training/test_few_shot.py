@@ -13,11 +13,13 @@ import pytest
 
 from schemas.errors import ConfigError, InputError
 from training import few_shot
+from training.checks.few_shot import check
 from training.engine.run_setup import RunOutcome
-from training.few_shot import FewShotConfig, Series, Try
 from training.metrics.tables import text
+from training.recipes.few_shot import FewShotConfig, Try, folder_names, models_of
 from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneConfig
 from training.recipes.inference import EvaluateConfig
+from training.reports.few_shot_series import Series, table_of
 from training.reports.plots import mean_sd
 from training.runtime.errors import TrainingError
 
@@ -112,7 +114,7 @@ def test_every_model_is_trained_on_every_draw_of_every_size_and_evaluated(config
 
 
 def test_the_table_has_means_and_deviations_by_size_and_model(config: FewShotConfig) -> None:
-    table = few_shot.table_of(config, Trainer().series(config))
+    table = table_of(config, Trainer().series(config))
     mean, deviation = mean_sd([41.0, 42.0, 43.0])
     assert list(table.header) == ["xquad, F1 / EM", "examples", "draws", "de", "zh", "avg"]
     assert [row[:3] for row in table.rows] == [[model, size, "3"] for size in ("4", "8") for model in ("xlmr", "clism")]
@@ -162,7 +164,7 @@ def test_a_run_that_fails_is_named_and_the_others_go_on(
     assert list(series.failed) == [Try("xlmr", 8, 2), Try("runs/clism/model", 8, 2)]
     assert len(series.scores) == 10
     assert "failed: xlmr, 8 examples, sample 2: the loss is no number" in capsys.readouterr().err
-    row = few_shot.table_of(config, series).rows[2]
+    row = table_of(config, series).rows[2]
     assert row[2:4] == ["2", "82.0 ± 1.4 / 1.0 ± 0.0"]  # of the draws that there are
     again = Trainer()
     assert not again.series(config).failed
@@ -174,7 +176,7 @@ def test_the_command_prints_the_table_and_its_exit_code_tells_of_failures(
 ) -> None:
     from training import evaluate, finetune
 
-    monkeypatch.setattr(few_shot, "check_model", lambda *_, **__: None)
+    monkeypatch.setattr("training.checks.few_shot.check_model", lambda *_, **__: None)
     for fails, code in ((True, 1), (False, 0)):
         trainer = Trainer(lambda each, fails=fails: fails and each.recipe.sample == 1)  # type: ignore[misc]
         monkeypatch.setattr(finetune, "finetune", trainer.finetune)
@@ -221,11 +223,11 @@ def test_a_series_with_other_settings_or_files_is_refused(config: FewShotConfig,
     ],
 )
 def test_models_have_folders_of_their_own(config: FewShotConfig, models: tuple[str, ...], names: list[str]) -> None:
-    assert list(few_shot.folder_names(replace(config, models=models)).values()) == names
+    assert list(folder_names(replace(config, models=models)).values()) == names
 
 
 def test_without_models_the_recipes_is_trained(config: FewShotConfig) -> None:
-    assert few_shot.models_of(replace(config, models=())) == ("xlm-roberta-base",)
+    assert models_of(replace(config, models=())) == ("xlm-roberta-base",)
 
 
 @pytest.mark.parametrize(
@@ -283,7 +285,7 @@ def test_a_complete_series_has_nothing_to_do(
     Trainer().series(config)
     before = files(Path(config.output))
     monkeypatch.setattr(few_shot, "few_shot", None)
-    monkeypatch.setattr(few_shot, "check_model", lambda *_, **__: None)
+    monkeypatch.setattr("training.checks.few_shot.check_model", lambda *_, **__: None)
     assert few_shot.run(config) == 0
     told = capsys.readouterr()
     assert f"{config.output}: complete, nothing to do" in told.err and "xquad, F1 / EM" in told.out
@@ -293,7 +295,7 @@ def test_a_complete_series_has_nothing_to_do(
 def test_one_process_does_it(config: FewShotConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
     with pytest.raises(ConfigError, match="without torchrun"):
-        few_shot.check(config)
+        check(config)
 
 
 def test_a_real_series_trains_and_scores(config: FewShotConfig, capsys: pytest.CaptureFixture[str]) -> None:

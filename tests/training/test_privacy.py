@@ -16,15 +16,15 @@ from training import convert, few_shot, report
 from training.convert import ConvertConfig
 from training.engine import run_folder
 from training.evaluate import evaluate
-from training.few_shot import FewShotConfig
 from training.finetune import finetune
 from training.pretrain import pretrain
+from training.recipes.few_shot import FewShotConfig
 from training.recipes.finetuning import FinetuneConfig
 from training.recipes.inference import Computing, EvaluateConfig
 from training.recipes.methods import TwoStage
+from training.recipes.scoring import Reporting
 from training.report import ReportConfig
 from training.reports.run_results import read_runs
-from training.score import Reporting
 
 
 @pytest.fixture

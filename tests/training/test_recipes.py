@@ -9,9 +9,9 @@ import pytest
 
 from tests import paper_settings
 from training.data.features import Limits
-from training.few_shot import FewShotConfig
 from training.methods.pretraining_tasks import pretraining_task, recipes_for
 from training.recipes import pretraining
+from training.recipes.few_shot import FewShotConfig
 from training.recipes.finetuning import FINETUNE_ABOUT, FINETUNE_RECIPES
 from training.recipes.methods import MethodSettings, TwoStage
 from training.recipes.pretraining import ABOUT, RECIPES, ClismObjective, Recipe, WaeObjective

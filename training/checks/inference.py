@@ -11,13 +11,12 @@ from schemas.errors import ConfigError
 from training import score
 from training.models.files import check_model
 from training.recipes.inference import EvaluateConfig, PredictConfig
-from training.score import Reporting, ScoreConfig
-from training.tasks.catalog import TASKS, Task
+from training.recipes.scoring import Reporting, ScoreConfig
+from training.tasks.catalog import Task
 from training.tasks.predictions import BEST
-from training.tasks.records import check_paths
+from training.tasks.records import check_paths, task_of
 
-THERE = "the file is there already. Name another, or replace it with: --overwrite"
-SUFFIXES = {"qa": ".json", "tagging": ".tsv", "pairs": ".txt"}
+OUTPUT_EXISTS = "the file is there already. Name another, or replace it with: --overwrite"
 
 
 def check_evaluate_inputs(config: EvaluateConfig) -> None:
@@ -54,12 +53,12 @@ def checked(config: EvaluateConfig, output: Path) -> tuple[ScoreConfig, Task]:
         )
     if config.computing.batch_tokens is not None and config.computing.batch_tokens < 1:
         raise ConfigError(f"--batch-tokens: expected 1 or more, found {config.computing.batch_tokens}")
-    kind = TASKS[config.task].kind if config.task in TASKS else "qa"
+    suffix = task_of(config.task).shared.suffix
     scoring = ScoreConfig(
         config.task,
         config.labels or config.gold,
-        tuple(output / "predictions" / f"{name}{SUFFIXES[kind]}" for name in distinct_names(config.gold)),
-        **{each.name: getattr(config.reporting, each.name) for each in fields(Reporting)},
+        tuple(output / "predictions" / f"{name}{suffix}" for name in distinct_names(config.gold)),
+        **{option.name: getattr(config.reporting, option.name) for option in fields(Reporting)},
     )
     return scoring, score.checked(scoring)
 
@@ -99,4 +98,4 @@ def check_predict(config: PredictConfig) -> None:
     if output.exists() and not output.is_file():
         raise ConfigError(f"--output {output}: no regular file. Expected one to write, or - for standard output")
     if output.exists() and not config.overwrite:
-        raise ConfigError(f"--output {output}: {THERE}")
+        raise ConfigError(f"--output {output}: {OUTPUT_EXISTS}")

@@ -105,7 +105,7 @@ def about(name: str, baseline: Predictor, records: Sequence[MrcExample], size: i
         "baseline_sha256": fingerprint(baseline.model),
         "records_sha256": digest.hexdigest(),
         "size": size,
-        "reading": asdict(baseline.reading),
+        "reading": asdict(baseline.settings),
     }
 
 

@@ -1,6 +1,6 @@
-"""A line of JSON → a record to predict, or what is wrong with it.
+"""The JSON lines of `predict`: a line of input becomes a record to predict, and its prediction a line of output.
 
-{"id"?, "query" or "question", "context"}, {"id"?, "text", "tokens"?} or {"id"?, "sentence1", "sentence2"}
+Input: {"id"?, "query" or "question", "context"}, {"id"?, "text", "tokens"?} or {"id"?, "sentence1", "sentence2"}.
 """
 
 from __future__ import annotations
@@ -8,27 +8,24 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
 from schemas.mrc import MrcExample, PairExample, TaggingExample
 from schemas.spans import CharSpan
 from training.tasks.columns import joined, located
 from training.tasks.files import half_surrogate
+from training.tasks.predictions import Prediction, Span
 
-EXAMPLES = {
-    "qa": '{"query": "Who won?", "context": "The Broncos won."}',
-    "tagging": '{"text": "Anna lives in Hanoi."}',
-    "pairs": '{"sentence1": "Anna lives in Hanoi.", "sentence2": "Anna lives in Vietnam."}',
-}
-JOINERS = "\u00ad\u200c\u200d"  # soft hyphen, zero-width non-joiner and joiner: inside of words and emoji
+JOINERS = "\u00ad\u200c\u200d"  # soft hyphen, zero-width non-joiner and joiner, which occur inside words and emoji
 # Letters of scripts that are written without blanks: Thai, Lao, Burmese, Khmer, Kana, Han.
 ALONE = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
                    "\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff]")  # fmt: skip
 
 
 class Number(float):
-    """A number with a point or an exponent, which also knows how the line spells it."""
+    """A number with a point or an exponent. It keeps its spelling in the line."""
 
     spelling: str
 
@@ -38,7 +35,7 @@ class Number(float):
         return number
 
 
-Id = str | int | float | None  # any scalar of JSON's: `bool` is an `int`
+Id = str | int | float | None  # any scalar of JSON: `bool` is an `int`
 
 
 class Request(NamedTuple):
@@ -46,27 +43,37 @@ class Request(NamedTuple):
 
     id: Id
     record: Any
-    with_tags: bool = False
+    with_tags: bool = False  # the line has tokens, so its answer has their tags
 
 
 class Refused(NamedTuple):
-    """A line that cannot."""
+    """A line that cannot be answered."""
 
     id: Id
     error: str
 
 
 class BadLine(ValueError):
-    """What was expected and found in a line."""
+    """Says what was expected in a line and what was found."""
+
+
+@dataclass(frozen=True)
+class LineFormat:
+    """The lines of one kind of task."""
+
+    example: str  # of a line of input
+    request: Callable[[Id, str, str, dict[str, Any]], Request]  # id, the record's name, task, the line's values
+    answer: Callable[[Request, Prediction, int, bool], dict[str, Any]]
+    """Takes how many of the best answers or rationales to give, and whether rationales were asked for."""
 
 
 def request(kind: str, task: str, number: int, line: bytes) -> Request | Refused:
-    """Line `number`, from 1. A blank line is refused in its place, so that line i of the output answers line i."""
+    """Reads line `number`, counted from 1. A blank line is refused too, so that line i of the output answers line i."""
     id_: Id = number
     try:
         values = _object(line)
         id_ = _id(values, number)
-        return _REQUESTS[kind](id_, f"line {number}", task, values)
+        return LINE_FORMATS[kind].request(id_, f"line {number}", task, values)
     except BadLine as error:
         return Refused(id_, f"line {number}: {error}")
 
@@ -86,10 +93,10 @@ def _sentence(id_: Id, name: str, task: str, values: dict[str, Any]) -> Request:
         return Request(id_, TaggingExample(name, "", text, words_of(text), (), task))
     if not isinstance(tokens, list):
         raise BadLine(f"expected 'tokens', a list; found {_kind(tokens)}")
-    if all(isinstance(each, str) for each in tokens) and (tokens or "text" not in values):
-        words = [_unicode("tokens", each) for each in tokens]
-        text, found = (_text(values, "text"), None) if "text" in values else joined(words)
-        spans = located(words, text) if found is None else found
+    if all(isinstance(token, str) for token in tokens) and (tokens or "text" not in values):
+        words = [_unicode("tokens", token) for token in tokens]
+        text, joined_spans = (_text(values, "text"), None) if "text" in values else joined(words)
+        spans = located(words, text) if joined_spans is None else joined_spans
         if spans is None:
             raise BadLine("expected 'tokens' that follow one another in 'text' with nothing but blanks between")
         return Request(id_, TaggingExample(name, "", text, spans, (), task), with_tags=True)
@@ -102,7 +109,43 @@ def _pair(id_: Id, name: str, task: str, values: dict[str, Any]) -> Request:
     return Request(id_, PairExample(name, "", first, second, None, task))
 
 
-_REQUESTS: dict[str, Callable[..., Request]] = {"qa": _question, "tagging": _sentence, "pairs": _pair}
+def _answers(request: Request, prediction: Prediction, best: int, rationales: bool) -> dict[str, Any]:
+    no_answer = {name: prediction.scores[name] for name in ("no_answer",) if name in prediction.scores}
+    return {"answers": [_span_values(span) for span in prediction.spans[:best]], **no_answer}
+
+
+def _entities(request: Request, prediction: Prediction, best: int, rationales: bool) -> dict[str, Any]:
+    entities = [_span_values(span, label=span.label) for span in prediction.spans]
+    return {"entities": entities, **({"tags": list(prediction.tags)} if request.with_tags else {})}
+
+
+def _label(request: Request, prediction: Prediction, best: int, rationales: bool) -> dict[str, Any]:
+    values: dict[str, Any] = {"label": prediction.label, "scores": dict(prediction.scores)}
+    if rationales:
+        values["rationales"] = [_span_values(span, sentence=span.label) for span in prediction.spans]
+    return values
+
+
+def _span_values(span: Span, **more: Any) -> dict[str, Any]:
+    return {"text": span.text, "start_char": span.start_char, "end_char": span.end_char, **more, "score": span.score}
+
+
+LINE_FORMATS = {
+    "qa": LineFormat('{"query": "Who won?", "context": "The Broncos won."}', _question, _answers),
+    "tagging": LineFormat('{"text": "Anna lives in Hanoi."}', _sentence, _entities),
+    "pairs": LineFormat('{"sentence1": "Anna lives in Hanoi.", "sentence2": "Anna lives in Vietnam."}', _pair, _label),
+}
+
+
+def line_of(answer: Mapping[str, Any]) -> str:
+    """Returns a line of output. A number that was given as an id keeps its spelling: 1.50 does not become 1.5."""
+    id_ = answer["id"]
+    spelling = id_.spelling if isinstance(id_, Number) else json.dumps(id_, ensure_ascii=False)
+    rest = json.dumps({name: value for name, value in answer.items() if name != "id"}, ensure_ascii=False)
+    return f'{{"id": {spelling}, {rest[1:]}\n'
+
+
+# --- the values of a line ---------------------------------------------------------------------------------------------
 
 
 def _object(line: bytes) -> dict[str, Any]:
@@ -121,12 +164,12 @@ def _object(line: bytes) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> None:
-    """Python reads NaN and Infinity, which are not JSON: nobody else could read them in the output."""
+    """Refuses NaN and Infinity, which Python reads although they are not JSON: others could not read the output."""
     raise ValueError(name)
 
 
 def _id(values: dict[str, Any], number: int) -> Id:
-    """What the line gives, whatever scalar it is; else its number."""
+    """Returns the line's id, any scalar; without one, the line's number."""
     id_ = values.get("id", number)
     if isinstance(id_, str):
         return _unicode("id", id_)
@@ -137,8 +180,8 @@ def _id(values: dict[str, Any], number: int) -> Id:
 
 def _text(values: dict[str, Any], name: str) -> str:
     if name not in values:
-        found = ", ".join(repr(key) for key in values)
-        raise BadLine(f"expected {name!r}, a string; found {f'only {found}' if found else 'nothing'}")
+        names = ", ".join(repr(key) for key in values)
+        raise BadLine(f"expected {name!r}, a string; found {f'only {names}' if names else 'nothing'}")
     if not isinstance(values[name], str):
         raise BadLine(f"expected {name!r}, a string; found {_kind(values[name])}")
     return _unicode(name, values[name])
@@ -152,13 +195,13 @@ def _unicode(name: str, text: str) -> str:
 
 def _spans(tokens: Sequence[Any], text: str) -> tuple[CharSpan, ...]:
     spans, end = [], 0
-    for each in tokens:
-        if not isinstance(each, list) or len(each) != 2 or any(type(place) is not int for place in each):
-            raise BadLine(f"expected 'tokens', all of them words or all [start, end] pairs; found {each!r}")
-        if not end <= each[0] <= each[1] <= len(text):
-            raise BadLine(f"expected 'tokens' in order and within 'text' of {len(text)} characters; found {each}")
-        end = each[1]
-        spans.append(CharSpan(*each))
+    for token in tokens:
+        if not isinstance(token, list) or len(token) != 2 or any(type(offset) is not int for offset in token):
+            raise BadLine(f"expected 'tokens', all of them words or all [start, end] pairs; found {token!r}")
+        if not end <= token[0] <= token[1] <= len(text):
+            raise BadLine(f"expected 'tokens' in order and within 'text' of {len(text)} characters; found {token}")
+        end = token[1]
+        spans.append(CharSpan(*token))
     return tuple(spans)
 
 
@@ -168,25 +211,28 @@ def _kind(value: Any) -> str:
 
 
 def words_of(text: str) -> tuple[CharSpan, ...]:
-    """Words of a text that comes without: runs of letters, digits and underscores with the marks on them; every other
-    character alone, and so are letters of scripts without blanks. Marks and joiners stay with what they follow, so that
-    no emoji and no syllable is cut; other invisible characters part words, as blanks do."""
+    """Splits a text into words, for lines without tokens.
+
+    Runs of letters, digits and underscores with their marks are words; every other character is a word of its own, and
+    so is every letter of a script that is written without blanks. Marks and joiners stay with the character before
+    them, so that no emoji and no syllable is cut; other invisible characters separate words, as blanks do.
+    """
     spans: list[CharSpan] = []
-    grows = False  # whether a letter that follows belongs to the last word
-    for at, char in enumerate(text):
+    grows = False  # whether a letter would continue the last word
+    for index, char in enumerate(text):
         category = unicodedata.category(char)
-        adjoins = bool(spans) and spans[-1].end == at
-        if adjoins and (category[0] == "M" or char in JOINERS or text[at - 1] == "\u200d"):
-            spans[-1] = CharSpan(spans[-1].start, at + 1)
+        adjoins = bool(spans) and spans[-1].end == index
+        if adjoins and (category[0] == "M" or char in JOINERS or text[index - 1] == "\u200d"):
+            spans[-1] = CharSpan(spans[-1].start, index + 1)
         elif category[0] == "Z" or category in ("Cc", "Cf"):
             grows = False
         elif (category[0] in "LMN" or category == "Pc") and not ALONE.match(char):
             if grows and adjoins:
-                spans[-1] = CharSpan(spans[-1].start, at + 1)
+                spans[-1] = CharSpan(spans[-1].start, index + 1)
             else:
-                spans.append(CharSpan(at, at + 1))
+                spans.append(CharSpan(index, index + 1))
             grows = True
         else:
-            spans.append(CharSpan(at, at + 1))
+            spans.append(CharSpan(index, index + 1))
             grows = False
     return tuple(spans)

@@ -43,7 +43,7 @@ class Predictor(NamedTuple):
 
     model: EncoderWithHeads
     formulation: Formulation
-    reading: InferenceSettings
+    settings: InferenceSettings
     encoder: TextEncoder
     device: torch.device
     provenance: Provenance | None  # None in a folder that is not ours
@@ -96,7 +96,7 @@ def predict(
     """
     found: list[Prediction] = []
     most_tokens = most_tokens or MOST_TOKENS[device.type]
-    with _reading(model, device, precision, most_tokens):
+    with _inference_mode(model, device, precision, most_tokens):
         for first in range(0, len(records), RECORDS_AT_ONCE):
             some = [unlabelled(each) for each in records[first : first + RECORDS_AT_ONCE]]
             features = formulation.features(some)
@@ -139,7 +139,7 @@ def batches(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
 
 
 @contextmanager
-def _reading(model: nn.Module, device: torch.device, precision: str, most_tokens: int) -> Iterator[None]:
+def _inference_mode(model: nn.Module, device: torch.device, precision: str, most_tokens: int) -> Iterator[None]:
     """No gradients, no dropout; as it was before at the end."""
     training = model.training
     model.eval()

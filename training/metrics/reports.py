@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +19,18 @@ TITLES = {
     "span_f1": "span F1",
     "accuracy": "Acc.",
 }
-IN_PAPERS = ("f1", "exact_match", "accuracy")  # of a cell such as `79.2 / 64.4`
+IN_PAPERS = ("f1", "exact_match", "accuracy")  # the figures that papers print, in a cell such as `79.2 / 64.4`
+
+
+def title(figure: str) -> str:
+    """Returns what tables call a figure; its name if `TITLES` lacks it."""
+    return TITLES.get(figure, figure)
+
+
+def main_figures(figures: Iterable[str]) -> list[str]:
+    """Returns the names of the figures that papers print, in their order; the first one's if papers print none."""
+    names = list(figures)
+    return [name for name in IN_PAPERS if name in names] or names[:1]
 
 
 class Figure(NamedTuple):
@@ -60,7 +71,7 @@ class Report(NamedTuple):
 def as_text(report: Report) -> str:
     header = [report.task]
     for figure, of in report.rows[0].figures.items():
-        header += [TITLES[figure], "interval"] if of.interval else [TITLES[figure]]
+        header += [title(figure), "interval"] if of.interval else [title(figure)]
     lines = []
     for row in [*report.rows, *report.averages]:
         cells = [row.name]
@@ -123,7 +134,7 @@ def as_papers(report: Report) -> Table:
 
 
 def _cell(row: Row) -> str:
-    return " / ".join(f"{row.figures[name].value:.1f}" for name in IN_PAPERS if name in row.figures)
+    return " / ".join(f"{row.figures[name].value:.1f}" for name in main_figures(row.figures))
 
 
 def _plain(row: Row) -> dict[str, Any]:

@@ -5,7 +5,6 @@ Imports torch and transformers where a model is loaded only: wrong paths are tol
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import re
@@ -220,11 +219,3 @@ def read_json(path: Path) -> dict[str, Any]:
 def names_in(folder: Path) -> str:
     names = sorted(path.name for path in folder.iterdir())
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "") or "nothing"
-
-
-def sha256_of(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

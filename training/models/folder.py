@@ -26,12 +26,13 @@ from torch import nn
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from schemas.errors import ConfigError, InputError
+from schemas.runtime.checksums import sha256_of
 from schemas.runtime.output_folder import NEW, files_in
 from training.models.about import FORMAT_VERSION, About
 from training.models.about import Provenance as Provenance
 from training.models.card import PRETRAINED, CardText, model_card
 from training.models.files import ABOUT as _ABOUT
-from training.models.files import WEIGHTS, check_model_files, load_language_model, local_folder, read_json, sha256_of
+from training.models.files import WEIGHTS, check_model_files, load_language_model, local_folder, read_json
 from training.models.heads import HEADS, TASK_HEADS, Head, head_class, name_in_model
 from training.models.tokenizer import load_tokenizer_of, save_tokenizer
 from training.runtime import atomic_write

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from training.recipes.methods import MethodSettings, Plain, Que, TwoStage, Unified
+from training.recipes.task_name import OptionalTask
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class FinetuneRecipe:
     name: str
     """Name of the recipe in run.json and on the model card."""
     method: MethodSettings
-    task: str = "squad"
-    """Whose files --train names: squad, xquad, mlqa, tydiqa, wikiann, conll, universal_ner, absa, paws_x or xnli."""
+    task: OptionalTask = "squad"
+    """The benchmark whose files --train names."""
     model: str = "xlm-roberta-base"
     """The model to start from, of the XLM-R family: a folder, a name on Hugging Face's hub, or `tiny`, a small model
     with random weights and a tokenizer trained on the records. Two-stage training starts from xlm-roberta-base; CLISM's

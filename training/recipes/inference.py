@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from training.score import Reporting
+from training.recipes.scoring import Reporting, TaskName
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,7 @@ class EvaluateConfig:
 
     model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """A run's folder (its model/ is taken), a model's, or a name on Hugging Face's hub."""
-    task: str
-    """squad, xquad, mlqa, tydiqa, wikiann, conll, universal_ner, absa, paws_x or xnli."""
+    task: TaskName
     gold: tuple[Path, ...]
     """Files as the task's authors or XTREME publish them."""
     labels: tuple[Path, ...] = ()

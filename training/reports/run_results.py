@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from schemas.errors import ConfigError
 from training.engine import best_checkpoint, run_folder
-from training.metrics.reports import IN_PAPERS
 from training.reports.plots import Bar, Curve, mean_sd
 from training.tasks.catalog import TASKS
 
@@ -83,11 +82,6 @@ def read_results(path: Path) -> Results:
     report = json.loads(path.read_text(encoding="utf-8"))
     rows, averages = ({row["name"]: _figures(row) for row in report[part]} for part in ("rows", "averages"))
     return Results(rows, averages, report)
-
-
-def main_figures(figures: Iterable[str]) -> list[str]:
-    """The names of those that papers print, in their order."""
-    return [name for name in IN_PAPERS if name in figures]
 
 
 def mean_and_sd(values: Sequence[float]) -> str:

@@ -6,7 +6,6 @@ Each kind of folder has a mark, a file that says what the folder is, and a funct
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 from schemas import manifest
 from schemas.errors import InputError
 from schemas.manifest import DatasetError
+from schemas.runtime.checksums import sha256_of
 from schemas.runtime.output_folder import (
     LOCK,
     NEW,
@@ -243,16 +243,12 @@ def digest_of(path: Path) -> str:
 
 def fingerprint_of_dataset(folder: str) -> str:
     """Returns the SHA-256 of the dataset's manifest, which holds the checksum of every shard."""
-    return hashlib.sha256((Path(folder) / manifest.FILE_NAME).read_bytes()).hexdigest()
+    return sha256_of(Path(folder) / manifest.FILE_NAME)
 
 
 @lru_cache(maxsize=256)
 def _digest(path: str, size: int, changed: int) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+    return sha256_of(Path(path))
 
 
 # --- plumbing ---------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from schemas.errors import InputError
 from schemas.mrc import TaggingExample
 from schemas.spans import CharSpan
 from training.tasks.columns import joined, sentences, tags_at, words_alone
-from training.tasks.files import Ledger, LeftOut, Read, known, lang_in, without_labels
+from training.tasks.files import FileLedger, FileRecords, LeftOut, lang_in, require_lang, without_labels
 from training.tasks.tags import Entity, entities, iob2, tags_of
 
 LANGS = ("en", "es", "fr", "nl", "ru", "tr")
@@ -36,14 +36,14 @@ NAMES = {
 _WORD = re.compile(r"[\w\u0300-\u036f]+|[^\w\s]")
 
 
-def read(path: Path, lang: str | None = None) -> Read[TaggingExample]:
+def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
     """The task's XML (`EN_REST_SB1_TEST.xml.gold`), or the words with `T-POS` tags that papers on cross-lingual ABSA
     share (`gold-en-test.txt`: Zhang et al. 2021; mPMR, A.2): neighbouring words with the same tag are one target."""
     if ".xml" in path.name:
-        return _read_xml(path, known(lang, _lang_in(path), path))
-    lang = known(lang, lang_in(path, r"gold-(?P<lang>\w\w)-\w+\.txt"), path)
+        return _read_xml(path, require_lang(lang, _lang_in(path), path))
+    lang = require_lang(lang, lang_in(path, r"gold-(?P<lang>\w\w)-\w+\.txt"), path)
     found = list(sentences(path))
-    examples, ledger, unlabelled = [], Ledger(), words_alone(found)
+    examples, ledger, unlabelled = [], FileLedger(), words_alone(found)
     for sentence in found:
         tags = [] if unlabelled else tags_at(path, sentence, 1, LABELS)
         ledger.add(lang, len(entities(tags)))
@@ -56,7 +56,7 @@ def _lang_in(path: Path) -> str | None:
     return next((lang for lang, names in NAMES.items() if re.fullmatch(names, path.name, re.IGNORECASE)), None)
 
 
-def _read_xml(path: Path, lang: str) -> Read[TaggingExample]:
+def _read_xml(path: Path, lang: str) -> FileRecords[TaggingExample]:
     """The offsets say where a target is: its published text may differ from the sentence's in case (the Dutch files
     have theirs in small letters). Words are cut at the targets' edges, so that none is lost.
 
@@ -68,7 +68,7 @@ def _read_xml(path: Path, lang: str) -> Read[TaggingExample]:
     """
     examples: list[TaggingExample] = []
     flags: dict[str, list[str]] = {}
-    ledger = Ledger()
+    ledger = FileLedger()
     found = list(_sentences(path))
     if found and all(sentence.skipped == "empty_text" for sentence in found):
         raise InputError(

@@ -1,4 +1,4 @@
-"""Every task by its name: how its files are read, and what is scored in them."""
+"""Every task by its name: how its files are read, and how its predictions are scored."""
 
 from __future__ import annotations
 
@@ -6,36 +6,44 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from training.metrics.counting import ACCURACY, ENTITY_F1, MLQA, SQUAD, Metric
 from training.tasks import absa, conll, mlqa, paws_x, squad, tydiqa, universal_ner, wikiann, xnli, xquad
-from training.tasks.files import Read
+from training.tasks.files import FileRecords
+from training.tasks.kinds import KINDS, Kind
 
 
-def _lang(path: Path, lang: str) -> str:
+def _row_of_lang(path: Path, lang: str) -> str:
     return lang
 
 
 class Task(NamedTuple):
-    """`read(path, lang)` gives the records of one file, what to know of them, and a ledger of all that the file holds;
-    `row(path, lang)` what a table calls that file."""
+    """A benchmark. Adding one takes a module that reads its files, and a line in `TASKS`."""
 
     kind: Literal["qa", "tagging", "pairs"]
-    read: Callable[[Path, str | None], Read[Any]]
+    read: Callable[[Path, str | None], FileRecords[Any]]  # a file's path and its language, if that is given
+    metric: Metric
     langs: tuple[str, ...]  # in the order in which papers print them
-    labels: tuple[str, ...] = ()  # of entities, targets or pairs
-    row: Callable[[Path, str], str] = _lang
+    labels: tuple[str, ...] = ()  # the types of entities or targets, or the labels of pairs
+    row: Callable[[Path, str], str] = _row_of_lang  # a gold file's path and language → the name of its row in reports
+    premise_first: bool = False  # pairs: `sentence2` is the hypothesis
+
+    @property
+    def shared(self) -> Kind:
+        """What the task shares with the others of its kind."""
+        return KINDS[self.kind]
 
 
 TASKS = {
-    "squad": Task("qa", squad.read, squad.LANGS),
-    "xquad": Task("qa", xquad.read, xquad.LANGS),
-    "mlqa": Task("qa", mlqa.read, mlqa.LANGS, row=mlqa.row),
-    "tydiqa": Task("qa", tydiqa.read, tydiqa.LANGS),
-    "wikiann": Task("tagging", wikiann.read, wikiann.LANGS, wikiann.LABELS),
-    "conll": Task("tagging", conll.read, conll.LANGS, conll.LABELS),
+    "squad": Task("qa", squad.read, SQUAD, squad.LANGS),
+    "xquad": Task("qa", xquad.read, SQUAD, xquad.LANGS),
+    "mlqa": Task("qa", mlqa.read, MLQA, mlqa.LANGS, row=mlqa.row),
+    "tydiqa": Task("qa", tydiqa.read, SQUAD, tydiqa.LANGS),
+    "wikiann": Task("tagging", wikiann.read, ENTITY_F1, wikiann.LANGS, wikiann.LABELS),
+    "conll": Task("tagging", conll.read, ENTITY_F1, conll.LANGS, conll.LABELS),
     "universal_ner": Task(
-        "tagging", universal_ner.read, universal_ner.LANGS, universal_ner.LABELS, row=universal_ner.row
+        "tagging", universal_ner.read, ENTITY_F1, universal_ner.LANGS, universal_ner.LABELS, row=universal_ner.row
     ),
-    "absa": Task("tagging", absa.read, absa.LANGS, absa.LABELS),
-    "paws_x": Task("pairs", paws_x.read, paws_x.LANGS, paws_x.LABELS),
-    "xnli": Task("pairs", xnli.read, xnli.LANGS, xnli.LABELS),
+    "absa": Task("tagging", absa.read, ENTITY_F1, absa.LANGS, absa.LABELS),
+    "paws_x": Task("pairs", paws_x.read, ACCURACY, paws_x.LANGS, paws_x.LABELS),
+    "xnli": Task("pairs", xnli.read, ACCURACY, xnli.LANGS, xnli.LABELS, premise_first=True),
 }

@@ -1,4 +1,4 @@
-"""One word a line, its tag in a column, a blank line after each sentence: how tagged text is published."""
+"""Reads tagged text: a word on each line, its tag in a column, and a blank line after each sentence."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from training.tasks.tags import TAG
 
 
 class Sentence(NamedTuple):
-    """The lines of one sentence, in columns. `comments` are the `# name = value` lines before it."""
+    """One sentence: its lines in columns, and the `# name = value` lines before it as `comments`."""
 
     line: int  # of its first word, from 1
     rows: list[list[str]]
@@ -21,11 +21,11 @@ class Sentence(NamedTuple):
 
 
 def sentences(path: Path, encodings: tuple[str, ...] = ("utf-8",), comments: bool = False) -> Iterator[Sentence]:
-    """The sentences of a file whose columns are separated by tabs or, in a line without one, by spaces.
+    """Yields the sentences of a file. Columns are separated by tabs or, in a line without tabs, by spaces.
 
-    Lines of blanks alone end a sentence (WNUT's hold a tab), and so do `-DOCSTART-` lines, which are no words. With
-    `comments`, lines that begin with `#` are such. Raises `InputError` naming file and line of what has other columns
-    than the first word.
+    A sentence ends at a line of blanks (WNUT's have a tab) or at a `-DOCSTART-` line. With `comments`, lines that begin
+    with `#` are comments. Raises `InputError` naming file and line if a word has another number of columns than the
+    first word.
     """
     line, rows, notes = 0, list[list[str]](), dict[str, str]()
     first, columns = 0, 0  # the line of the first word, and how many it has
@@ -35,7 +35,7 @@ def sentences(path: Path, encodings: tuple[str, ...] = ("utf-8",), comments: boo
             notes[name.strip()] = value.strip()
         elif text.strip() and not text.startswith("-DOCSTART-"):
             line = line if rows else number
-            rows.append(text.split("\t") if "\t" in text else [each for each in text.split(" ") if each])
+            rows.append(text.split("\t") if "\t" in text else [column for column in text.split(" ") if column])
             first, columns = (first, columns) if first else (number, len(rows[0]))
             if len(rows[-1]) != columns:
                 expected = f"{columns} column{'s' * (columns > 1)}, as line {first} has"
@@ -47,14 +47,14 @@ def sentences(path: Path, encodings: tuple[str, ...] = ("utf-8",), comments: boo
         yield Sentence(line, rows, notes)
 
 
-def words_alone(found: Sequence[Sentence], column: int = 0) -> bool:
-    """Whether a file has no column after that of its words: it is unlabelled, or XTREME's label file."""
-    return bool(found) and len(found[0].rows[0]) == column + 1
+def words_alone(file_sentences: Sequence[Sentence], column: int = 0) -> bool:
+    """Returns whether a file has no column after that of its words: it is unlabelled, or XTREME's label file."""
+    return bool(file_sentences) and len(file_sentences[0].rows[0]) == column + 1
 
 
 def tags_at(path: Path, sentence: Sentence, column: int, labels: Sequence[str] = ()) -> list[str]:
-    """A sentence's tags. Raises `InputError` naming file and line of what is no tag or, with `labels`, of none of
-    these."""
+    """Returns a sentence's tags. Raises `InputError` naming file and line of what is no tag or, if `labels` are given,
+    of a tag with another label."""
     tags = []
     for number, row in enumerate(sentence.rows, sentence.line):
         tag = row[column].strip() if -len(row) <= column < len(row) else ""
@@ -69,12 +69,12 @@ def tags_at(path: Path, sentence: Sentence, column: int, labels: Sequence[str] =
 
 
 def read_tags(path: Path, labels: Sequence[str] = ()) -> list[tuple[int, list[str]]]:
-    """The last column of a file, by sentence, each with its first line: predictions, and XTREME's label files."""
+    """Reads the last column of predictions or of XTREME's label files: the first line and the tags of each sentence."""
     return [(sentence.line, tags_at(path, sentence, -1, labels)) for sentence in sentences(path)]
 
 
 def joined(words: Sequence[str]) -> tuple[str, tuple[CharSpan, ...]]:
-    """The words with a blank between two, and where each stands."""
+    """Joins the words with blanks; returns the text and the span of each word."""
     spans, start = [], 0
     for word in words:
         spans.append(CharSpan(start, start + len(word)))
@@ -83,7 +83,7 @@ def joined(words: Sequence[str]) -> tuple[str, tuple[CharSpan, ...]]:
 
 
 def located(words: Sequence[str], text: str) -> tuple[CharSpan, ...] | None:
-    """Where the words stand in the text, one after another with nothing but blanks between; None where they do not."""
+    """Returns the span of each word; None unless the words follow one another in the text with only blanks between."""
     spans, end = [], 0
     for word in words:
         start = text.find(word, end)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from schemas.mrc import TaggingExample
 from training.tasks.columns import joined, sentences, tags_at, words_alone
-from training.tasks.files import Ledger, Read, known, lang_in, without_labels
+from training.tasks.files import FileLedger, FileRecords, lang_in, require_lang, without_labels
 from training.tasks.tags import entities, iob2
 
 LANGS = ("en", "de", "es", "nl")
@@ -14,16 +14,16 @@ LABELS = ("LOC", "MISC", "ORG", "PER")
 CODES = {"eng": "en", "deu": "de", "esp": "es", "ned": "nl"}
 
 
-def read(path: Path, lang: str | None = None) -> Read[TaggingExample]:
+def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
     """`eng.train`, `deu.testa`, `esp.testb`, `ned.train`, or `de.test.txt` in copies of them.
 
     The word is the first column and the tag the last, whatever stands between; 2003's files are IOB1, 2002's IOB2, and
     the originals ISO 8859-1 where they are no UTF-8. Words alone are sentences without tags, flag `unlabelled`.
     """
     named = lang_in(path, r"(?P<lang>eng|deu|esp|ned)\..*", r"(?P<lang>en|de|es|nl)[._-].*", names=CODES)
-    lang = known(lang, named, path)
+    lang = require_lang(lang, named, path)
     found = list(sentences(path, encodings=("utf-8", "iso-8859-1")))
-    examples, ledger, unlabelled = [], Ledger(), words_alone(found)
+    examples, ledger, unlabelled = [], FileLedger(), words_alone(found)
     for sentence in found:
         tags = [] if unlabelled else tags_at(path, sentence, -1, LABELS)
         ledger.add(lang, len(entities(tags)))

@@ -1,9 +1,9 @@
-"""What the readers share: lines with their numbers, languages from file names, and what a reader returns.
+"""What the readers of all tasks use: numbered lines, languages from file names, and what a reader returns.
 
-Files without labels are treated alike by all tasks. A reader flags each record without a label as `unlabelled`: a
-question whose answers are blank, a sentence whose file holds words alone (or, as XML, no opinion at all), a pair with
-no label. `evaluate` predicts them, and scores only with label files. Whatever teaches, judges or stores gold (finetune,
-few-shot, score, convert) refuses the file (`refuse_unlabelled`). An unanswerable question has its label.
+All tasks treat files without labels in the same way. A reader flags each record without a label as `unlabelled`: a
+question whose answers are blank, a sentence whose file has only words (or, as XML, no opinion), a pair with no label.
+`evaluate` predicts these records, and scores them only with label files. Commands that use the labels (finetune,
+few-shot, score, convert) refuse the file with `refuse_unlabelled`. An unanswerable question is labelled.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ Record = MrcExample | TaggingExample | PairExample
 R = TypeVar("R", bound=Record)
 
 Flags = dict[str, list[str]]
-"""What a reader of the records should know: reason → ids of the records that it concerns, in their order."""
+"""Peculiarities of records: reason → ids of the records, in the file's order."""
 
 
 class LeftOut(NamedTuple):
-    """A record, or a label of one, that is in a file and not among the records that were read."""
+    """A record, or a label of a record, that the file has and the reader left out."""
 
     reason: str  # snake_case
     unit: Literal["record", "label"]
     lang: str
     id: str  # of the record
-    place: int  # of the record in its file, from 1
+    place: int  # of the record in its file, counted from 1
     excerpt: str
 
 
 @dataclass
-class Ledger:
-    """What a file holds, counted while it is read: all of its records and labels, by language, and those left out.
+class FileLedger:
+    """Counts all records and labels of a file while it is read, by language, and keeps those that are left out.
 
     A label is an answer, an entity, a target of sentiment, or the label of a pair.
     """
@@ -48,37 +48,37 @@ class Ledger:
     left_out: list[LeftOut] = field(default_factory=list)
 
     def add(self, lang: str, labels: int) -> int:
-        """Counts a record and its labels; returns the record's place."""
+        """Counts a record and its labels; returns the record's place in the file, from 1."""
         self.records[lang] += 1
         self.labels[lang] += labels
         return self.records.total()
 
     def counts(self, kept: Sequence[Record]) -> dict[str, RecordCounts]:
-        """Language → all that was found = what the records hold + what was left out. Raises `ValueError` if the reader
-        lost something without a reason."""
+        """Returns the counts of each language. Raises `ValueError` unless the file's records and labels are all either
+        in `kept` or left out with a reason."""
         examples, labels = Counter[str](), Counter[str]()
         for record in kept:
             examples[record.lang] += 1
             labels[record.lang] += labels_in(record)
-        found = {}
+        counts = {}
         for lang in sorted(self.records):
             rejects = {
-                unit: dict(Counter(each.reason for each in self.left_out if (each.unit, each.lang) == (unit, lang)))
+                unit: dict(Counter(lost.reason for lost in self.left_out if (lost.unit, lost.lang) == (unit, lang)))
                 for unit in ("record", "label")
             }
-            found[lang] = RecordCounts(
+            counts[lang] = RecordCounts(
                 self.records[lang], examples[lang], rejects["record"], self.labels[lang], labels[lang], rejects["label"]
             )
-            found[lang].check()
-        return found
+            counts[lang].check()
+        return counts
 
 
-Read: TypeAlias = tuple[list[R], Flags, Ledger]
-"""What a reader makes of a file."""
+FileRecords: TypeAlias = tuple[list[R], Flags, FileLedger]
+"""What a reader returns: the records, their peculiarities, and the counts of all that the file has."""
 
 
 def refuse_unlabelled(path: Path, unlabelled: int, records: int) -> None:
-    """The rule for files without labels, wherever labels are needed."""
+    """Raises `InputError` for a file without labels, where labels are needed."""
     if unlabelled:
         raise InputError(
             f"{path}: {unlabelled:,} of {records:,} records have no label. XTREME takes the labels out of its test "
@@ -87,12 +87,13 @@ def refuse_unlabelled(path: Path, unlabelled: int, records: int) -> None:
 
 
 def without_labels(records: Sequence[Record]) -> Flags:
+    """Returns the flags of a file whose records are all unlabelled; none if there are no records."""
     return {"unlabelled": [record.id for record in records]} if records else {}
 
 
 def half_surrogate(text: str) -> str | None:
-    """Half of a surrogate pair in the text, spelt out. JSON can spell it, but it is no character: neither tokenizers
-    nor Arrow files take it."""
+    """Returns the escape of the first half of a surrogate pair in the text, or None. JSON can contain such a half, but
+    it is no character: tokenizers and Arrow files refuse it."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -101,7 +102,8 @@ def half_surrogate(text: str) -> str | None:
 
 
 def text_of(path: Path, encodings: tuple[str, ...] = ("utf-8",)) -> str:
-    """The file's text in the first of `encodings` that fits. Line ends stay as they are; a byte order mark goes."""
+    """Returns the file's text, decoded by the first of `encodings` that fits. Keeps line ends and drops a byte order
+    mark."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -119,9 +121,9 @@ def text_of(path: Path, encodings: tuple[str, ...] = ("utf-8",)) -> str:
 
 
 def lines_of(path: Path, encodings: tuple[str, ...] = ("utf-8",)) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers from 1, without LF or CR LF.
+    """Returns the lines with their numbers from 1, without LF or CR LF.
 
-    Not `splitlines`: texts hold U+2028 and U+0085, which are characters, not ends of lines.
+    `splitlines` would also split at U+2028 and U+0085, which are characters of some texts.
     """
     lines = text_of(path, encodings).split("\n")
     if not lines[-1]:
@@ -130,16 +132,17 @@ def lines_of(path: Path, encodings: tuple[str, ...] = ("utf-8",)) -> Iterator[tu
 
 
 def lang_in(path: Path, *patterns: str, names: dict[str, str] | None = None) -> str | None:
-    """The language that a file's name says, by the first pattern whose `lang` group matches; `names` translates it."""
+    """Returns the `lang` group of the first pattern that matches the file's name, translated by `names`; None if none
+    matches."""
     for pattern in patterns:
         if match := re.fullmatch(pattern, path.name):
-            found = match["lang"]
-            return names.get(found, found) if names else found
+            lang = match["lang"]
+            return names.get(lang, lang) if names else lang
     return None
 
 
-def known(lang: str | None, found: str | None, path: Path) -> str:
-    """The language to record: the one given, or else the one found. Raises `InputError` if there is neither."""
-    if lang or found:
-        return lang or found or ""
+def require_lang(given: str | None, named: str | None, path: Path) -> str:
+    """Returns the given language or, without one, that of the file's name. Raises `InputError` if there is neither."""
+    if lang := given or named:
+        return lang
     raise InputError(f"{path}: its name does not say its language. Give it: --langs de")

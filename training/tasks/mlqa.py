@@ -7,20 +7,20 @@ from pathlib import Path
 
 from schemas.mrc import MrcExample
 from training.tasks import squad_json
-from training.tasks.files import Read, known, lang_in
+from training.tasks.files import FileRecords, lang_in, require_lang
 
 LANGS = ("en", "ar", "de", "es", "hi", "vi", "zh")
 PAIR = r"(?:.*-)?context-(?P<lang>\w\w)-question-(?P<question>\w\w)\.json"
 
 
-def read(path: Path, lang: str | None = None) -> Read[MrcExample]:
+def read(path: Path, lang: str | None = None) -> FileRecords[MrcExample]:
     """`test-context-de-question-es.json`, also where XTREME keeps it; its labels are in `test-de.json`.
 
     `lang` is the context's, which is the answer's: the official scorer's argument. The questions' is in the name.
     """
     found = lang_in(path, PAIR, r"(?:dev|test)-(?P<lang>\w\w)\.json")
     match = re.fullmatch(PAIR, path.name)
-    return squad_json.read(path, "mlqa", known(lang, found, path), match and match["question"])
+    return squad_json.read(path, "mlqa", require_lang(lang, found, path), match and match["question"])
 
 
 def row(path: Path, lang: str) -> str:

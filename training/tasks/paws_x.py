@@ -6,14 +6,14 @@ from pathlib import Path
 
 from schemas.mrc import PairExample
 from training.tasks import tsv
-from training.tasks.files import Read, lang_in
+from training.tasks.files import FileRecords, lang_in
 
 LANGS = ("en", "de", "es", "fr", "ja", "ko", "zh")
 LABELS = ("0", "1")  # 1: a paraphrase
 COLUMNS = {"id": "id", "sentence1": "sentence1", "sentence2": "sentence2", "label": "label"}
 
 
-def read(path: Path, lang: str | None = None) -> Read[PairExample]:
+def read(path: Path, lang: str | None = None) -> FileRecords[PairExample]:
     """The authors' `x-final/de/test_2k.tsv`, with a header; XTREME's `test-de.tsv`, without."""
     named = lang_in(path, r"(?:train|dev|test)-(?P<lang>\w\w)\.tsv")
     lang = lang or named or (path.parent.name if path.parent.name in LANGS else None)

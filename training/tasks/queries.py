@@ -1,7 +1,7 @@
-"""Every task as machine reading comprehension: what is asked of a text, and where it answers (mPMR, 3 and table 6).
+"""Turns every task into machine reading comprehension: queries and their answers (mPMR, section 3 and table 6).
 
-A sentence is asked for each of its labels, a pair of sentences whether each label is true of it. Queries are English,
-whatever the language of the text, and spelt as table 6 prints them, blanks before punctuation included.
+A sentence gets a query for each label; a pair of sentences gets a query for each label that asks whether it is true.
+Queries are English for texts of all languages. Their spelling is that of table 6, with blanks before punctuation.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from schemas.mrc import MrcExample, PairExample, TaggingExample
 from schemas.spans import CharSpan
+from training.tasks.catalog import TASKS
 from training.tasks.tags import entities
 
 # Entities, then the targets of sentiments, as in table 6.
@@ -35,35 +36,38 @@ PARAPHRASES = {"0": "contradiction", "1": "entailment"}  # PAWS-X's labels, as t
 
 
 def span_query(label: str) -> str:
-    """What asks for the entities or targets of a label; one that table 6 lacks is asked for by its name."""
+    """Returns the query for the entities or targets of a label. A label that table 6 lacks is asked for by its name."""
     return SPAN_QUERIES.get(label, f'"{label}" . Entities of the type {label.replace("-", " ").replace("_", " ")} .')
 
 
 def pair_query(label: str) -> str:
-    """What asks whether a label is true of a pair."""
+    """Returns the query that asks whether a label is true of a pair."""
     name = PARAPHRASES.get(label, label)
     return PAIR_QUERIES.get(name, f"{name.capitalize()} . The relation of the hypothesis to the premise is {name} .")
 
 
 def tag_queries(record: TaggingExample, labels: Sequence[str]) -> list[MrcExample]:
-    """One for each label, in their order; without answers where the sentence has no entity of it, or no tags."""
+    """Returns a query for each label, in their order. Its answers are the sentence's entities with this label."""
     return [_tag_query(record, label) for label in labels]
 
 
 def pair_queries(record: PairExample, labels: Sequence[str]) -> list[MrcExample]:
-    """One for each label, in their order. No part of the text answers them: that one is answered only says that its
-    label is the pair's."""
+    """Returns a query for each label, in their order. No span of the text answers them: a model only decides which
+    query is answerable, and its label is the pair's."""
     first, second = record.sentence1, record.sentence2
     # Table 6 calls PAWS-X's first sentence the hypothesis; XNLI has its hypotheses second.
-    hypothesis, premise = (second, first) if record.task == "xnli" else (first, second)
+    premise_first = record.task in TASKS and TASKS[record.task].premise_first
+    hypothesis, premise = (second, first) if premise_first else (first, second)
     context = f"Hypothesis : {hypothesis} Premise : {premise}"
     return [_unanswered(record, pair_query(label), context, label) for label in labels]
 
 
 def rationale_queries(record: PairExample, label: str) -> tuple[MrcExample, MrcExample]:
-    """Which words make the label true? `label Sen-1` asked of Sen-2 (mPMR, 4, on explainable classification).
+    """Returns the two queries for the words that make the label true: `label Sen-1`, asked of Sen-2 (mPMR, section 4,
+    on explainable classification), and the reverse.
 
-    Each sentence is once the context, the first sentence first; `label` says which, "sentence1" or "sentence2"."""
+    The first one's context is the first sentence; `label` names the sentence, "sentence1" or "sentence2".
+    """
     name = PARAPHRASES.get(label, label).capitalize()
     return (
         _unanswered(record, f"{name} . {record.sentence2}", record.sentence1, "sentence1"),
@@ -73,8 +77,8 @@ def rationale_queries(record: PairExample, label: str) -> tuple[MrcExample, MrcE
 
 def _tag_query(record: TaggingExample, label: str) -> MrcExample:
     words = record.tokens
-    found = [each for each in entities(record.tags) if each.type == label]
-    answers = tuple(CharSpan(words[each.start].start, words[each.end - 1].end) for each in found)
+    mentions = [entity for entity in entities(record.tags) if entity.type == label]
+    answers = tuple(CharSpan(words[mention.start].start, words[mention.end - 1].end) for mention in mentions)
     return MrcExample(
         id=record.id,
         lang=record.lang,

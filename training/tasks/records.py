@@ -1,4 +1,4 @@
-"""The labelled records that a command names: published files of a task, or dataset folders that `convert` wrote."""
+"""Reads labelled records: from the published files of a task, or from dataset folders that `convert` wrote."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ from schemas import manifest
 from schemas.did_you_mean import closest
 from schemas.errors import ConfigError, InputError
 from schemas.mrc import MrcExample, PairExample, RecordCounts, TaggingExample, labels_in
+from schemas.runtime.checksums import sha256_of
 from schemas.shards import read_examples
 from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneRecipe
-from training.runtime.outputs import fingerprint_of_dataset
 from training.tasks.catalog import TASKS, Task
-from training.tasks.files import Ledger, LeftOut, Read, refuse_unlabelled
+from training.tasks.files import FileLedger, FileRecords, LeftOut, refuse_unlabelled
 from training.tasks.files import Record as Record
 
 R = TypeVar("R", MrcExample, TaggingExample, PairExample, Record)
 
-SCHEMA_OF = {"qa": "mrc/2", "tagging": "tagging/1", "pairs": "pair/1"}  # kind of task → of its records; older are read
-
 
 class Source(NamedTuple):
-    """One path that was read."""
+    """A file or dataset folder that was read."""
 
     path: Path
     sha256: str  # of the file; of a dataset folder its manifest's, which names the checksum of every shard
@@ -35,28 +33,28 @@ class Source(NamedTuple):
 
 
 class Records(NamedTuple):
-    """What `read_records` found: the records of the first source, then those of the next."""
+    """What `read_records` returns. The records of the sources follow one another."""
 
     task: Task
     records: list[Record]
-    flags: Counter[str]  # what the readers noticed: reason → records
+    flags: Counter[str]  # reason → number of records that the readers flagged
     sources: tuple[Source, ...]
-    counts: Mapping[str, RecordCounts]  # language → what the sources hold = the records and their labels + what is lost
-    left_out: Sequence[tuple[str, LeftOut]]  # name of the source, and what its reader does not keep
+    counts: Mapping[str, RecordCounts]  # language → counts of the records and labels, kept and left out
+    left_out: Sequence[tuple[str, LeftOut]]  # name of the source, and what its reader left out
 
     @property
     def accounts(self) -> list[str]:
-        """What became of all records and labels, in words."""
+        """Sentences that account for all records and labels."""
         return sum(self.counts.values(), RecordCounts()).accounts()
 
     @property
     def files(self) -> dict[str, str]:
         """Position and name of each source → its SHA-256."""
-        return {f"{at} {source.path.name}": source.sha256 for at, source in enumerate(self.sources, start=1)}
+        return {f"{number} {source.path.name}": source.sha256 for number, source in enumerate(self.sources, start=1)}
 
 
 def task_of(name: str) -> Task:
-    """Raises `ConfigError` naming the task that may have been meant."""
+    """Returns the task of this name. Raises `ConfigError` for an unknown name, and suggests a similar one."""
     if name in TASKS:
         return TASKS[name]
     close = closest(name, TASKS, 1)
@@ -65,12 +63,12 @@ def task_of(name: str) -> Task:
 
 
 def check_recipe(recipe: FinetuneRecipe) -> None:
-    """Raises `ConfigError` if a recipe of ours is given a task of another kind than its own: its numbers, such as the
-    tokens of a sequence and the epochs, are not for that. A recipe of another name is its author's to judge."""
-    given, known = task_of(recipe.task).kind, FINETUNE_RECIPES.get(recipe.name)
-    if known is None or (own := TASKS[known.task].kind) == given:
+    """Raises `ConfigError` if one of our recipes is given a task of another kind than its own: its settings, such as
+    sequence length and epochs, do not suit that. A recipe with another name is not checked."""
+    given, original = task_of(recipe.task).kind, FINETUNE_RECIPES.get(recipe.name)
+    if original is None or (own := TASKS[original.task].kind) == given:
         return
-    fitting = ", ".join(name for name, each in FINETUNE_RECIPES.items() if TASKS[each.task].kind == given)
+    fitting = ", ".join(name for name, other in FINETUNE_RECIPES.items() if TASKS[other.task].kind == given)
     raise ConfigError(
         f"recipe {recipe.name} is for {own}, but --task {recipe.task} is {given}. Recipes for {given}: {fitting}"
     )
@@ -83,55 +81,54 @@ def check_langs(langs: Sequence[str], files: Sequence[Path], what: str = "files"
 
 
 def read_records(paths: Sequence[Path], task: str, langs: Sequence[str] = (), labelled: bool = False) -> Records:
-    """All records of `paths`, in their order, each path a published file of the task or a dataset folder of its kind.
+    """Reads all records of `paths`, in their order. A path is a published file of the task or a dataset folder.
 
-    `langs`: one for each path, or none where names and folders say them. `labelled`: records without labels, such as
-    those of XTREME's test files, are refused (`training.tasks.files` has the rule). Ids need not be unique, for what is
-    predicted of a record is known by its place: how many stood before, in the same languages, is counted as
-    `duplicate_id`.
+    `langs`: one for each path, or none if names and folders say them. `labelled`: refuse files without labels, such as
+    XTREME's test files (see `training.tasks.files`). Ids may repeat, since predictions are matched by position;
+    repeated ids are counted as `duplicate_id`.
 
     Raises `ConfigError` for what cannot work, `InputError` and `DatasetError` naming the file that is at fault.
     """
-    of = task_of(task)
+    chosen = task_of(task)
     check_sources(paths, task, langs)
     records: list[Record] = []
     flags: Counter[str] = Counter()
     sources = []
     counts: dict[str, RecordCounts] = {}
     left_out: list[tuple[str, LeftOut]] = []
-    for at, path in enumerate(paths):
-        lang = langs[at] if langs else None
-        found, flagged, ledger = _folder(path) if path.is_dir() else TASKS[task].read(path, lang)
-        if not found:
+    for index, path in enumerate(paths):
+        lang = langs[index] if langs else None
+        read, flagged, ledger = _read_folder(path) if path.is_dir() else chosen.read(path, lang)
+        if not read:
             raise InputError(f"{path}: holds no record")
         if labelled:
-            refuse_unlabelled(path, len(flagged.get("unlabelled", ())), len(found))
-        records += found
+            refuse_unlabelled(path, len(flagged.get("unlabelled", ())), len(read))
+        records += read
         flags += Counter({reason: len(ids) for reason, ids in flagged.items()})
-        for name, each in ledger.counts(found).items():
-            counts[name] = counts.get(name, RecordCounts()) + each
-        left_out += [(path.name, each) for each in ledger.left_out]
-        sources.append(Source(path, _sha256(path), len(found)))
+        for name, added in ledger.counts(read).items():
+            counts[name] = counts.get(name, RecordCounts()) + added
+        left_out += [(path.name, lost) for lost in ledger.left_out]
+        sources.append(Source(path, sha256_of(path / manifest.FILE_NAME if path.is_dir() else path), len(read)))
     flags["duplicate_id"] = len(records) - len({identity(record) for record in records})
-    return Records(of, records, +flags, tuple(sources), counts, left_out)
+    return Records(chosen, records, +flags, tuple(sources), counts, left_out)
 
 
 def check_sources(paths: Sequence[Path], task: str, langs: Sequence[str] = ()) -> None:
-    """Raises what `read_records` would for paths that are not there and folders of something else; reads no record."""
-    of = task_of(task)
+    """Raises what `read_records` would raise for missing paths and for folders of other records. Reads no record."""
+    chosen = task_of(task)
     if not paths:
-        raise ConfigError(f"no files: name those of {task}, or dataset folders of {SCHEMA_OF[of.kind]}")
+        raise ConfigError(f"no files: name those of {task}, or dataset folders of {chosen.shared.schema}")
     check_langs(langs, paths)
     if twice := [path for path, count in Counter(paths).items() if count > 1]:
         raise ConfigError(f"{twice[0]}: given twice")
     check_paths(paths, "file or folder")
-    for at, path in enumerate(paths):
+    for index, path in enumerate(paths):
         if path.is_dir():
-            _check_folder(path, of, langs[at] if langs else None)
+            _check_folder(path, chosen, langs[index] if langs else None)
 
 
 def check_paths(paths: Iterable[Path], what: str = "file") -> None:
-    """Raises `ConfigError` for the first path that is not there, `InputError` for one that must not be read."""
+    """Raises `ConfigError` for the first missing path, `InputError` for one without permission to read."""
     for path in paths:
         if not path.exists():
             raise ConfigError(f"{path}: no such {what}")
@@ -140,55 +137,51 @@ def check_paths(paths: Iterable[Path], what: str = "file") -> None:
 
 
 def identity(record: Record) -> tuple[Hashable, ...]:
-    """What no two rows of a dataset share. MLQA has every id in up to seven languages of questions on a context."""
-    asked_in = record.query_lang if isinstance(record, MrcExample) else None
-    return record.lang, asked_in, record.id
+    """Returns the key that is unique in a dataset. MLQA has each id in up to seven question languages of a context."""
+    query_lang = record.query_lang if isinstance(record, MrcExample) else None
+    return record.lang, query_lang, record.id
 
 
 def _check_folder(path: Path, task: Task, lang: str | None) -> None:
     index = manifest.load(path)
-    expected = SCHEMA_OF[task.kind]
+    expected = task.shared.schema
     if _name(index.schema) != _name(expected):
-        tasks = ", ".join(name for name, each in TASKS.items() if _name(SCHEMA_OF[each.kind]) == _name(index.schema))
+        tasks = ", ".join(name for name, other in TASKS.items() if _name(other.shared.schema) == _name(index.schema))
         hint = f" Records of {index.schema} are for {tasks}" if tasks else ""
         raise ConfigError(f"{path}: has schema {index.schema}, but the task reads {expected}.{hint}")
     if lang is not None and set(index.counts) != {lang}:
         raise ConfigError(f"{path}: its records are of {', '.join(sorted(index.counts))}, but its language is {lang!r}")
 
 
-def _folder(path: Path) -> Read[Record]:
+def _read_folder(path: Path) -> FileRecords[Record]:
     records: list[Record] = list(read_examples(path, verify=True))
-    ledger = Ledger()
+    ledger = FileLedger()
     for record in records:
         ledger.add(record.lang, labels_in(record))
     return records, {"unlabelled": [record.id for record in records if _unlabelled(record)]}, ledger
 
 
 def _name(schema: str) -> str:
-    """Without its version: every version that the manifest's reader knows is read as the newest."""
+    """Returns the schema's name without its version: all known versions are read as the newest."""
     return schema.partition("/")[0]
 
 
 def _unlabelled(record: Record) -> bool:
-    """In a dataset folder: there, questions without answers are unanswerable."""
+    """Returns whether a record of a dataset folder has no label. Its questions without answers are unanswerable."""
     if isinstance(record, TaggingExample):
         return bool(record.tokens) and not record.tags
     return isinstance(record, PairExample) and record.label is None
 
 
-def _sha256(path: Path) -> str:
-    return fingerprint_of_dataset(str(path)) if path.is_dir() else hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def few(records: Sequence[R], examples: int, sample: int) -> list[R]:
-    """The few-shot training set number `sample` of so many records: those that a hash of the sample and the record
-    ranks first, in that order.
+    """Returns few-shot training set `sample`: the `examples` records with the smallest hash of sample and record,
+    in the order of their hashes.
 
-    It depends on the records alone, not on their order or files. Draws of one sample are nested: the 64 are the first
-    64 of the 128. Ids decide only between records that are otherwise the same: published ones do not tell records
-    apart (of 3,696 English questions in a TyDiQA-GoldP, 1,651 have the id 0).
+    It depends only on the records, not on their order or files. Sets of one sample are nested: the 64 are the first 64
+    of the 128. The hash leaves out ids, which only order records that are otherwise equal: published ids are not unique
+    (of 3,696 English questions in a TyDiQA-GoldP, 1,651 have the id 0).
 
-    Raises `ConfigError` if there are not as many records.
+    Raises `ConfigError` if there are fewer records.
     """
     if not 1 <= examples <= len(records):
         raise ConfigError(f"expected --examples in 1..{len(records)}, the records that there are; found {examples}")
@@ -202,19 +195,19 @@ def few(records: Sequence[R], examples: int, sample: int) -> list[R]:
 
 
 def labels_of(records: Sequence[Record], task: str) -> tuple[str, ...]:
-    """The task's labels, in its order: of entities, targets or pairs; none for questions.
+    """Returns the task's labels, in its order: of entities, targets or pairs; none for questions.
 
-    Raises `InputError` if a record has another.
+    Raises `InputError` if a record has another label.
     """
-    known = task_of(task).labels
+    expected = task_of(task).labels
     for record in records:
         if isinstance(record, TaggingExample):
             labels = [tag[2:] for tag in record.tags if tag != "O"]
         else:
             labels = [record.label] if isinstance(record, PairExample) and record.label is not None else []
-        if strange := [label for label in labels if label not in known]:
+        if other := [label for label in labels if label not in expected]:
             raise InputError(
-                f"record {record.id} ({record.lang}): expected a label of {task}, which are {', '.join(known)}; "
-                f"found {strange[0]!r}"
+                f"record {record.id} ({record.lang}): expected a label of {task}, which are {', '.join(expected)}; "
+                f"found {other[0]!r}"
             )
-    return known
+    return expected

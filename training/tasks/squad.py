@@ -6,12 +6,12 @@ from pathlib import Path
 
 from schemas.mrc import MrcExample
 from training.tasks import squad_json
-from training.tasks.files import Read, lang_in
+from training.tasks.files import FileRecords, lang_in
 
 LANGS = ("en",)
 
 
-def read(path: Path, lang: str | None = None) -> Read[MrcExample]:
+def read(path: Path, lang: str | None = None) -> FileRecords[MrcExample]:
     """`train-v1.1.json`, `dev-v1.1.json`; translated, XTREME's `squad.translate.train.en-de.json` and MLQA's
     `de_squad-translate-train-train-v1.1.json`."""
     found = lang_in(path, r"squad\.translate\..*\.en-(?P<lang>\w+)\.json", r"(?P<lang>\w\w)_squad-translate-.*\.json")

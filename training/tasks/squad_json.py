@@ -1,4 +1,4 @@
-"""The JSON of SQuAD 1.1, in which every extractive question answering set is published."""
+"""Reads the JSON of SQuAD 1.1, in which every extractive question answering set is published."""
 
 from __future__ import annotations
 
@@ -13,24 +13,27 @@ from typing import Any, TypeVar
 from schemas.errors import InputError
 from schemas.mrc import MrcExample
 from schemas.spans import CharSpan
-from training.tasks.files import Ledger, LeftOut, Read, half_surrogate, text_of
+from training.tasks.files import FileLedger, FileRecords, LeftOut, half_surrogate, text_of
 
 T = TypeVar("T")
 
 
-def read(path: Path, task: str, lang: str | Callable[[str], str], query_lang: str | None = None) -> Read[MrcExample]:
-    """The questions of one file, in its order. A name that ends in `.xz` is decompressed. `lang`: of the contexts, or
-    what says it of a question's id; `query_lang`: of the questions, where the file's name says it.
+def read(
+    path: Path, task: str, lang: str | Callable[[str], str], query_lang: str | None = None
+) -> FileRecords[MrcExample]:
+    """Reads the questions of one file, in its order; decompresses a file whose name ends in `.xz`.
 
-    Questions are NFC, contexts and answers stay as they are: offsets count in them. Flags: `answer_elsewhere` (the
-    context holds another text at the published offset: the span is left out, the answer's text is kept);
-    `ambiguous_offset` (the file itself says that its offset is only the first of several places); `duplicate_id`;
-    `unlabelled` (XTREME publishes its test files with every answer blanked: these are no labels). In the ledger, labels
-    are answers, and one that is `answer_elsewhere` is left out. Raises `InputError` naming the line or the place in the
-    JSON.
+    `lang`: the language of the contexts, or a function of a question's id that returns it; `query_lang`: the language
+    of the questions, if the file's name says it. Questions become NFC; contexts and answers keep their characters,
+    because offsets refer to them.
+
+    Flags: `answer_elsewhere` (the context has another text at the published offset: the span is left out, the answer's
+    text is kept); `ambiguous_offset` (the file says that its offset is only the first of several); `duplicate_id`;
+    `unlabelled` (XTREME blanks every answer of its test files). The ledger counts answers as labels, and one that is
+    `answer_elsewhere` as left out. Raises `InputError` naming the line or the path in the JSON.
     """
     flags: dict[str, list[str]] = defaultdict(list)
-    examples, seen, ledger = [], set(), Ledger()
+    examples, seen, ledger = [], set(), FileLedger()
     for where, context, question in _questions(path):
         id_ = _field(question, "id", str, where)
         its_lang = lang if isinstance(lang, str) else lang(id_)
@@ -49,7 +52,9 @@ def read(path: Path, task: str, lang: str | Callable[[str], str], query_lang: st
                     f"{text!r} at {start}, where there is {context[max(0, start) : max(0, start) + len(text)]!r}"
                 )
         place = ledger.add(its_lang, len(texts))
-        ledger.left_out += [LeftOut("answer_elsewhere", "label", its_lang, id_, place, each) for each in elsewhere]
+        ledger.left_out += [
+            LeftOut("answer_elsewhere", "label", its_lang, id_, place, excerpt) for excerpt in elsewhere
+        ]
         impossible = question.get("is_impossible") is True
         reasons = {
             "answer_elsewhere": len(spans) < len(texts),
@@ -61,8 +66,13 @@ def read(path: Path, task: str, lang: str | Callable[[str], str], query_lang: st
             flags[reason].append(id_)
         seen.add(id_)
         query = unicodedata.normalize("NFC", _field(question, "question", str, where))
-        for name, each in (("id", id_), ("question", query), ("context", context), *(("text", text) for text in texts)):
-            if half := half_surrogate(each):
+        for name, value in (
+            ("id", id_),
+            ("question", query),
+            ("context", context),
+            *(("text", text) for text in texts),
+        ):
+            if half := half_surrogate(value):
                 raise InputError(
                     f"{where}: question {id_!a}: expected {name!r}, a text; found half a surrogate pair, {half}"
                 )
@@ -95,7 +105,7 @@ def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def load(path: Path) -> Any:
-    """What a JSON file holds. Raises `InputError` naming the line where it stops being JSON."""
+    """Reads a JSON file. Raises `InputError` naming the line where it stops being JSON."""
     try:
         text = lzma.decompress(path.read_bytes()).decode() if path.suffix == ".xz" else text_of(path)
         return json.loads(text)

@@ -1,4 +1,4 @@
-"""Sentence pairs in tab-separated lines: with a header as their authors publish them, without one in XTREME."""
+"""Reads sentence pairs from tab-separated lines: with a header as their authors publish them, or without as XTREME."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from pathlib import Path
 
 from schemas.errors import InputError
 from schemas.mrc import PairExample
-from training.tasks.files import Ledger, Read, known, lines_of
+from training.tasks.files import FileLedger, FileRecords, lines_of, require_lang
 
 _QUOTED = re.compile(r'"((?:[^"]|"")*)"')
 
 
 def read(
     path: Path, task: str, lang: str | None, labels: Mapping[str, str], columns: Mapping[str, str]
-) -> Read[PairExample]:
-    """The pairs of one file. `labels`: published label → ours; `columns`: published header → field of `PairExample`.
+) -> FileRecords[PairExample]:
+    """Reads one file. `labels`: published label → ours; `columns`: published header → field of `PairExample`.
 
-    A first line that names both sentences' columns is a header. Without one, lines are sentence, sentence and label;
-    XTREME's test files lack the label. Flags: `unlabelled`, also where a label is blank; `untranslated`: PAWS-X writes
-    NS for a sentence that was not translated. Raises `InputError` naming file and line.
+    A first line that names the columns of both sentences is a header. Without a header, the columns are sentence,
+    sentence and label; XTREME's test files lack the label. Flags: `unlabelled`, also where a label is blank;
+    `untranslated`: PAWS-X writes NS for a sentence that was not translated. Raises `InputError` naming file and line.
     """
     rows = [(number, line.split("\t")) for number, line in lines_of(path) if line.strip()]
     fields = ["sentence1", "sentence2", "label"]
@@ -31,20 +31,20 @@ def read(
         rows, least = _unquoted(rows), 2
     examples: list[PairExample] = []
     flags: dict[str, list[str]] = {}
-    ledger = Ledger()
+    ledger = FileLedger()
     for number, row in rows:
         if not least <= len(row) <= len(fields):
             expected = f"{least} to {len(fields)}" if least < len(fields) else least
             raise InputError(f"{path}:{number}: expected {expected} columns separated by tabs, found {len(row)}")
-        of = dict(zip(fields, row, strict=False))
-        label = of.get("label", "").strip() or None
+        values = dict(zip(fields, row, strict=False))
+        label = values.get("label", "").strip() or None
         if label is not None and (label := labels.get(label)) is None:
-            raise InputError(f"{path}:{number}: expected a label of {', '.join(labels)}; found {of['label']!r}")
+            raise InputError(f"{path}:{number}: expected a label of {', '.join(labels)}; found {values['label']!r}")
         example = PairExample(
-            of.get("id") or f"{path.name}:{number}",
-            known(of.get("lang") or None, lang, path),
-            of["sentence1"],
-            of["sentence2"],
+            values.get("id") or f"{path.name}:{number}",
+            require_lang(values.get("lang") or None, lang, path),
+            values["sentence1"],
+            values["sentence2"],
             label,
             task,
         )
@@ -58,10 +58,8 @@ def read(
 
 
 def _unquoted(rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
-    """XTREME's files are written as CSV: a field that holds a quotation mark is quoted, and its marks are doubled.
-
-    A file in which any such field is not, was not written so, and stays as it is.
-    """
+    """Removes the quotation marks of CSV, as XTREME writes it: a field with quotation marks is quoted, and its own
+    marks are doubled. If any field with marks is not quoted, the file is not CSV and stays as it is."""
     marked = [field for _, row in rows for field in row if '"' in field]
     if not all(_QUOTED.fullmatch(field) for field in marked):
         return rows
@@ -71,5 +69,5 @@ def _unquoted(rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
 
 
 def read_labels(path: Path) -> list[tuple[int, str]]:
-    """One label a line, each with its line: predictions, and XTREME's label files."""
+    """Reads a label from each line of predictions or of XTREME's label files; returns them with their line numbers."""
     return [(number, line.strip()) for number, line in lines_of(path) if line.strip()]

@@ -8,7 +8,7 @@ from pathlib import Path
 from schemas.errors import InputError
 from schemas.mrc import MrcExample
 from training.tasks import squad_json
-from training.tasks.files import Read, lang_in
+from training.tasks.files import FileRecords, lang_in
 
 CODES = {
     "english": "en", "arabic": "ar", "bengali": "bn", "finnish": "fi", "indonesian": "id",
@@ -17,7 +17,7 @@ CODES = {
 LANGS = tuple(CODES.values())
 
 
-def read(path: Path, lang: str | None = None) -> Read[MrcExample]:
+def read(path: Path, lang: str | None = None) -> FileRecords[MrcExample]:
     """`tydiqa-goldp-v1.1-train.json` (all languages: each id says its own), `tydiqa-goldp-dev-arabic.json`;
     XTREME's `tydiqa.goldp.ar.dev.json`, whose labels are in `test-ar.json`; `tydiqa.translate.train.en-ar.json`."""
     lang = lang or lang_in(

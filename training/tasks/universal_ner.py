@@ -7,22 +7,22 @@ from pathlib import Path
 
 from schemas.mrc import TaggingExample
 from training.tasks.columns import joined, located, sentences, tags_at, words_alone
-from training.tasks.files import Ledger, Read, known, lang_in, without_labels
+from training.tasks.files import FileLedger, FileRecords, lang_in, require_lang, without_labels
 from training.tasks.tags import entities, iob2
 
 LANGS = ("en", "ceb", "da", "de", "hr", "pt", "ru", "sk", "sr", "sv", "tl", "zh")
 LABELS = ("LOC", "ORG", "PER")
 
 
-def read(path: Path, lang: str | None = None) -> Read[TaggingExample]:
+def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
     """`en_ewt-ud-test.iob2`: number, word, tag, two columns of the annotators'; `# text` holds the sentence as written.
 
     Where the words are not those of the text (a contraction that the treebank takes apart), the words with blanks
     between them are the text; flag `words_not_in_text`. Without tags, sentences are flagged `unlabelled`.
     """
-    lang = known(lang, lang_in(path, r"(?P<lang>[a-z]{2,3})_.*\.iob2"), path)
+    lang = require_lang(lang, lang_in(path, r"(?P<lang>[a-z]{2,3})_.*\.iob2"), path)
     found = list(sentences(path, comments=True))
-    examples, flagged, ledger, unlabelled = [], [], Ledger(), words_alone(found, 1)
+    examples, flagged, ledger, unlabelled = [], [], FileLedger(), words_alone(found, 1)
     for sentence in found:
         tags = [] if unlabelled else tags_at(path, sentence, 2, LABELS)
         ledger.add(lang, len(entities(tags)))

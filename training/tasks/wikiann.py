@@ -7,7 +7,7 @@ from pathlib import Path
 from schemas.errors import InputError
 from schemas.mrc import TaggingExample
 from training.tasks.columns import Sentence, joined, sentences, tags_at, words_alone
-from training.tasks.files import Ledger, Read, known, lang_in, without_labels
+from training.tasks.files import FileLedger, FileRecords, lang_in, require_lang, without_labels
 from training.tasks.tags import entities, iob2
 
 LANGS = tuple(
@@ -17,7 +17,7 @@ LANGS = tuple(
 LABELS = ("LOC", "ORG", "PER")
 
 
-def read(path: Path, lang: str | None = None) -> Read[TaggingExample]:
+def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
     """The authors' `de/test`, where every word is `de:Wort`; XTREME's `test-de.tsv`, without the prefix.
 
     XTREME's own test files hold words alone: such sentences have no tags, and are flagged `unlabelled`.
@@ -25,8 +25,8 @@ def read(path: Path, lang: str | None = None) -> Read[TaggingExample]:
     found = list(sentences(path))
     prefix = _prefix(path, found)
     named = prefix[:-1] or lang_in(path, r"(?:train|dev|test|extra)-(?P<lang>[a-z-]+)\.tsv")
-    lang = known(lang, named or (path.parent.name if path.parent.name in LANGS else None), path)
-    examples, ledger, unlabelled = [], Ledger(), words_alone(found)
+    lang = require_lang(lang, named or (path.parent.name if path.parent.name in LANGS else None), path)
+    examples, ledger, unlabelled = [], FileLedger(), words_alone(found)
     for sentence in found:
         tags = [] if unlabelled else tags_at(path, sentence, -1, LABELS)
         ledger.add(lang, len(entities(tags)))

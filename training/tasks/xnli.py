@@ -6,7 +6,7 @@ from pathlib import Path
 
 from schemas.mrc import PairExample
 from training.tasks import tsv
-from training.tasks.files import Read, lang_in
+from training.tasks.files import FileRecords, lang_in
 
 LANGS = ("en", "ar", "bg", "de", "el", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
 LABELS = ("contradiction", "entailment", "neutral")
@@ -25,7 +25,7 @@ COLUMNS = {
 }
 
 
-def read(path: Path, lang: str | None = None) -> Read[PairExample]:
+def read(path: Path, lang: str | None = None) -> FileRecords[PairExample]:
     """The authors' `xnli.test.tsv` (every line says its language), `multinli.train.de.tsv`; XTREME's `test-de.tsv`."""
     named = lang_in(path, r"multinli\.train\.(?P<lang>\w\w)\.tsv", r"(?:train|dev|test)-(?P<lang>\w\w)\.tsv")
     return tsv.read(path, "xnli", lang or named, SPELLINGS, COLUMNS)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 from schemas.mrc import MrcExample
 from training.tasks import squad_json
-from training.tasks.files import Read, known, lang_in
+from training.tasks.files import FileRecords, lang_in, require_lang
 
 LANGS = ("en", "ar", "de", "el", "es", "hi", "ru", "th", "tr", "vi", "zh")
 """The eleven that papers average over (mPMR, table 7); Romanian came later."""
 
 
-def read(path: Path, lang: str | None = None) -> Read[MrcExample]:
+def read(path: Path, lang: str | None = None) -> FileRecords[MrcExample]:
     """`xquad.de.json`, also where XTREME keeps it; its labels are in `test-de.json`."""
     found = lang_in(path, r"xquad\.(?P<lang>\w+)\.json", r"test-(?P<lang>\w+)\.json")
-    return squad_json.read(path, "xquad", known(lang, found, path))
+    return squad_json.read(path, "xquad", require_lang(lang, found, path))

@@ -48,8 +48,8 @@ def agree(found: list[Prediction], expected: list[Prediction]) -> None:
 
 def test_a_model_that_was_saved_reads_as_its_formulation_does(loaded: tuple[Predictor, list[Prediction]]) -> None:
     predictor, found = loaded
-    kind = predictor.reading.kind
-    assert type(predictor.formulation) is formulation_class(predictor.reading.method, kind)
+    kind = predictor.settings.kind
+    assert type(predictor.formulation) is formulation_class(predictor.settings.method, kind)
     assert [each.id for each in found] == [each.id for each in records_of(kind)]
     if kind == "qa":
         assert all(each.spans for each in found)
@@ -57,13 +57,13 @@ def test_a_model_that_was_saved_reads_as_its_formulation_does(loaded: tuple[Pred
         assert [len(each.tags) for each in found] == [len(each.tokens) for each in records_of(kind)]
         assert any(each.spans for each in found)
     else:
-        assert all(each.label in predictor.reading.labels for each in found)
+        assert all(each.label in predictor.settings.labels for each in found)
 
 
 def test_spans_are_pieces_of_their_text(loaded: tuple[Predictor, list[Prediction]]) -> None:
     predictor, found = loaded
-    for record, prediction in zip(records_of(predictor.reading.kind), found, strict=True):
-        text = {"qa": "context", "tagging": "text"}.get(predictor.reading.kind)
+    for record, prediction in zip(records_of(predictor.settings.kind), found, strict=True):
+        text = {"qa": "context", "tagging": "text"}.get(predictor.settings.kind)
         assert text or not prediction.spans  # a label has no place
         for span in prediction.spans:
             assert span.text == getattr(record, text)[span.start_char : span.end_char] != ""
@@ -73,7 +73,7 @@ def test_spans_are_pieces_of_their_text(loaded: tuple[Predictor, list[Prediction
 @pytest.mark.parametrize("most_tokens", [1, 150])
 def test_who_is_in_a_batch_changes_nothing(loaded: tuple[Predictor, list[Prediction]], most_tokens: int) -> None:
     predictor, expected = loaded
-    records = records_of(predictor.reading.kind)
+    records = records_of(predictor.settings.kind)
     found = predict(predictor.model, predictor.formulation, records, CPU, most_tokens=most_tokens)
     agree(found, expected)
 
@@ -82,7 +82,7 @@ def test_records_are_read_some_at_a_time(
     loaded: tuple[Predictor, list[Prediction]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     predictor, expected = loaded
-    records = records_of(predictor.reading.kind)
+    records = records_of(predictor.settings.kind)
     monkeypatch.setattr("training.inference.predictor.RECORDS_AT_ONCE", 3)
     told: list[int] = []
     agree(predict(predictor.model, predictor.formulation, records, CPU, progress=told.append), expected)
@@ -93,7 +93,7 @@ def test_dropout_is_off_and_the_mode_comes_back(loaded: tuple[Predictor, list[Pr
     predictor, expected = loaded
     predictor.model.train()
     try:
-        agree(predict(predictor.model, predictor.formulation, records_of(predictor.reading.kind), CPU), expected)
+        agree(predict(predictor.model, predictor.formulation, records_of(predictor.settings.kind), CPU), expected)
         assert predictor.model.training and all(each.training for each in predictor.model.modules())
     finally:
         predictor.model.eval()

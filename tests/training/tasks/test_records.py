@@ -17,7 +17,7 @@ from schemas.spans import CharSpan
 from training import convert, score
 from training.convert import ConvertConfig
 from training.data.dataset_writer import write_dataset
-from training.score import ScoreConfig
+from training.recipes.scoring import ScoreConfig
 from training.tasks.catalog import TASKS
 from training.tasks.records import few, labels_of, read_records
 

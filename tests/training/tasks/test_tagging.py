@@ -9,7 +9,7 @@ from schemas.errors import InputError
 from schemas.mrc import RecordCounts, problems
 from training import convert, score
 from training.convert import ConvertConfig
-from training.score import ScoreConfig
+from training.recipes.scoring import ScoreConfig
 from training.tasks import absa, conll, universal_ner, wikiann
 from training.tasks.columns import located, read_tags, sentences, tags_at
 from training.tasks.records import read_records
