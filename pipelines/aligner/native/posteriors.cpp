@@ -6,7 +6,9 @@
 
 // The hot functions are compiled twice, for processors with and without AVX2. Both give the same bits: lanes are never
 // added across, and multiplications are not fused with additions (-ffp-contract=off).
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+// Sanitizers cannot run the choice between the two, which is made while the library is loaded.
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define FOR_EACH_PROCESSOR __attribute__((target_clones("avx2", "default")))
 #else
 #define FOR_EACH_PROCESSOR
