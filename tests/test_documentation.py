@@ -53,7 +53,7 @@ def text_of(path: Path) -> str:
 
 
 def cited(pattern: str) -> dict[tuple[str, ...], str]:
-    """Groups of the pattern → a file that has them, over all sources and documents. Line breaks count as blanks."""
+    """Groups of the pattern → a file that has them, over all sources and documents. A line break is read as a blank."""
     return {
         match.groups(): str(path.relative_to(ROOT))
         for path in [*SOURCES, *DOCUMENTS]
@@ -163,7 +163,7 @@ def test_every_make_target_that_documents_name_exists_and_make_help_tells_of_all
 
 
 def commands_of(module: str) -> set[str]:
-    """The commands that the usage in a command line's source lists."""
+    """Returns the commands that the usage in a command line's source lists."""
     usage = re.search(r'^USAGE = """.*?commands:\n(.*?)\n\n', text_of(ROOT / module), re.DOTALL | re.MULTILINE)
     if not usage:  # argparse writes the usage: each command's name follows its function on a line of its own
         return set(re.findall(r'^ +(\w+),\n +"\1",$', text_of(ROOT / module), re.MULTILINE))

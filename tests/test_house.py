@@ -63,7 +63,7 @@ def test_the_import_contracts_hold_and_would_notice(module: str | None, line: st
 
 
 def imported(path: Path) -> Iterator[tuple[str, bool]]:
-    """Top-level name of each import in a file, and whether it stands at module level."""
+    """Yields the top-level name of each import in a file, and whether it is at module level."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -93,7 +93,7 @@ def test_schemas_import_the_standard_library_and_pyarrow_only() -> None:
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sdist and the wheel of this checkout."""
+    """Builds a folder with the sdist and the wheel of this checkout."""
     pytest.importorskip("setuptools", minversion="77")
     project = copy_tree(tmp_path_factory.mktemp("project"))
     build = "from setuptools import build_meta as b; b.build_sdist('dist'); b.build_wheel('dist')"
@@ -103,7 +103,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(dist: Path) -> dict[str, bytes]:
-    """The wheel's files, by name."""
+    """Returns the contents of the wheel's files by name."""
     (path,) = dist.glob("polyspan-*.whl")
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
