@@ -19,12 +19,13 @@ SOURCE := $(if $(WRITABLE),.,$(VENV)/source)
 TRAINING_SOURCE := $(if $(WRITABLE),.,$(TRAINING_VENV)/source)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-training demo test test-pipelines test-training test-all lint format bench sdist clean
+.PHONY: help setup setup-training demo test test-pipelines test-training test-all lint format sanitize bench sdist clean
 
 help:
 	@echo "make demo      corpus and dumps to datasets, datasets to a tiny model, which answers a question: writes $(DEMO)/"
 	@echo "make test      all tests: test-pipelines, then test-training; 'make test-all' adds the slow ones"
 	@echo "make lint      ruff, mypy and the table of imports; 'make format' lets ruff rewrite"
+	@echo "make sanitize  the word aligner's tests, its C++ under address, undefined-behaviour and thread sanitizers"
 	@echo "make bench     every benchmark whose data is at hand"
 	@echo "make sdist     dist/polyspan-*.tar.gz"
 	@echo "make clean     removes everything that the other targets made"
@@ -61,8 +62,8 @@ define make_environment
 	@touch "$@"
 endef
 
-COPIED := setup.py pyproject.toml constraints.txt MANIFEST.in LICENSE README.md CONTRIBUTING.md Makefile .ci \
-	schemas pipelines training tests benchmarks docs
+COPIED := setup.py pyproject.toml constraints.txt MANIFEST.in LICENSE README.md CONTRIBUTING.md CHANGELOG.md Makefile \
+	.ci .pre-commit-config.yaml schemas pipelines training tests benchmarks docs
 copy_to = if [ -d "$(1)" ]; then cp -R $(COPIED) "$(1)" && chmod -R u+w "$(1)"; fi
 # What has changed since in a checkout that cannot be written to.
 up_to_date = $(if $(WRITABLE),,{ $(call copy_to,$(SOURCE)); } && { $(call copy_to,$(TRAINING_SOURCE)); } && )
@@ -125,6 +126,9 @@ lint: $(INSTALLED) $(TRAINING_INSTALLED)
 format: $(INSTALLED)
 	"$(BIN)/ruff" check --fix
 	"$(BIN)/ruff" format
+
+sanitize: $(INSTALLED)
+	.ci/sanitize "$(BIN)/python"
 
 BENCHMARKS := $(sort $(basename $(notdir $(wildcard benchmarks/bench_*.py))))
 

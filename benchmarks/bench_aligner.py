@@ -1,4 +1,4 @@
-"""The word aligner: error rate on gold alignments, training time, peak memory and speed.
+"""Measures the word aligner: error rate on gold alignments, training time, peak memory and speed.
 
     python -m benchmarks.bench_aligner quality                      # four gold sets; minutes
     python -m benchmarks.bench_aligner quality en-hi --pairs 300    # trained on a small sample
@@ -10,7 +10,7 @@
 `quality` trains on the language pair's corpora and on the text (not the links) of the gold set; with --held-out, on
 the corpora alone, and then adapts that model to the gold set's text, as `polyspan-data align apply --adapt` does. Gold
 words are cut further where the job's tokenizer cuts them, Chinese ones into characters, and a link of a part is a link
-of its word. What training text and gold still write differently is not mended: French gold has contractions in full
+of its word. Other differences between training text and gold are not corrected: French gold has contractions in full
 ("de le"), Japanese gold follows another standard of segmentation. AER, precision and recall are those of Och and Ney
 (2003): possible links cost no precision, only sure ones are missed.
 

@@ -1,4 +1,4 @@
-"""The word aligner beside others: alignment error rate, CPU seconds and peak memory on the same input.
+"""Compares the word aligner with others: alignment error rate, CPU seconds and peak memory on the same input.
 
     python -m benchmarks.bench_aligner_peers --peers-python peers/bin/python [en-fr en-hi] [--pairs 10000] [--held-out]
 

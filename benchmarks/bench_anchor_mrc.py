@@ -6,7 +6,7 @@
 
 A real dump's first pages are repeated until the dump is as long as asked for, with a number behind the titles of each
 copy and in the links of its pages, so that each copy is a wiki of its own. Each run is a process of its own; with one
-worker, the share of each step is told. A dump is one bzip2 stream; its size is that of its XML.
+worker, the share of each step is printed. A dump is one bzip2 stream; its size is that of its XML.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 def write_dump(path: Path, lang: str, megabytes: float) -> int:
-    """Writes a dump of about so many MB of XML; returns the number of its bytes."""
+    """Writes a dump of about `megabytes` MB of XML; returns the number of its bytes."""
     with lzma.open(WIKI / f"{lang}wiki-2023-trunc100k.xml.xz", "rt", encoding="utf-8") as stream:
         xml = stream.read()
     head, *pages = xml.split("  <page>\n")

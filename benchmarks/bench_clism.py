@@ -30,7 +30,7 @@ NTREX = {"vi": "vie", "de": "deu", "ar": "ara", "hi": "hin", "zh": "zho-CN"}
 
 
 def real_pairs(pair: str) -> Iterator[tuple[str, str]]:
-    """NTREX-128, Tatoeba and the pair's larger corpus, one after another."""
+    """Yields NTREX-128, Tatoeba and the pair's larger corpus, one after another."""
     target = pair.split("-")[1]
     folder = BITEXT / "tatoeba" / TATOEBA[pair]
     stem = "tatoeba-test-v2021-08-07"

@@ -3,9 +3,9 @@
     python -m benchmarks.bench_dump
 
 The dump is the Japanese and the English sample of ../shared/data/wiki (2022), their pages repeated to about 40 MB of
-XML. Beside `read_pages` stand the decompression alone (Python's own) and an XML parser's way to the same fields
+XML. `read_pages` is compared with the decompression alone (Python's own) and an XML parser's way to the same fields
 (ElementTree's `iterparse`, decompression included). `in ranges` reads the file in ranges of 2 MB as stored, one after
-the other: what it costs to split it. The better of two passes counts.
+the other: what it costs to split it. The better of two passes is reported.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def places_of(tag: bytes, xml: bytes) -> Iterator[int]:
 
 
 def seconds(read: Callable[[Path], int], path: Path) -> float:
-    """CPU seconds of the best pass."""
+    """Returns the CPU seconds of the best pass."""
     passes = []
     for _ in range(PASSES):
         started = time.process_time()

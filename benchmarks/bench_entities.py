@@ -44,7 +44,7 @@ class Score(NamedTuple):
 
 
 def locate(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Where each word stands in `text`. White space may differ: inside words, between them, or be missing."""
+    """Returns the span of each word in `text`. White space may differ: inside words, between them, or be missing."""
     places, end = [], 0
     for word in words:
         while end < len(text) and text[end].isspace():
@@ -61,7 +61,7 @@ def locate(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def decode(text: str, words: Sequence[str], tags: Sequence[str]) -> Sentence:
-    """IOB2 tags to character spans. An I without its B begins a span, as the official scorers read it."""
+    """Converts IOB2 tags to character spans. An I without its B begins a span, as the official scorers read it."""
     entities: list[tuple[int, int, str]] = []
     previous = "O"
     for (start, end), tag in zip(locate(text, words), tags, strict=True):
@@ -94,7 +94,7 @@ def read_uner(path: Path) -> list[Sentence]:
 
 
 def read_wnut(path: Path) -> list[Sentence]:
-    """WNUT-17: word and tag. There is no text; a blank between all words stands for it."""
+    """WNUT-17: word and tag. There is no text; words joined by blanks replace it."""
     sentences = []
     for lines in blocks(path):
         rows = [line.split("\t") for line in lines]
@@ -146,7 +146,7 @@ def score(gold: Iterable[Sentence], tagged: Iterable[Iterable[tuple[int, int]]])
 
 
 def measure(tagger: EntityTagger, sentences: Sequence[Sentence]) -> tuple[Score, float]:
-    """The score, and sentences per second, the best of three passes."""
+    """Returns the score, and sentences per second of the best of three passes."""
     texts = [sentence.text for sentence in sentences]
     seconds = []
     for _ in range(3):

@@ -5,7 +5,7 @@
     python -m benchmarks.bench_projection en-fr --ideas         # rules that were tried and did not pay
     python -m benchmarks.bench_projection --draw benchmarks/projection.svg      # the trade-off as a picture
 
-en-{fr,hi,ja,zh}: gold word alignments. The mentions are the built-in tagger's, without digits ("names") and with them
+en-{fr,hi,ja,zh} have gold word alignments. Mentions are the built-in tagger's, without digits ("names") and with them
 ("numbers"), and every run of words that are no stop words ("phrases"): harder, and many where names are few. The
 right answer of a mention runs from the first to the last word that a sure link joins to it, if no word inside is
 linked to the outside; else it has none. "names, S+P" counts possible links as well.

@@ -1,6 +1,6 @@
 """What each command costs before it does anything: --help, --version, an unknown option, a path that is not there.
 
-CPU seconds (user and system, of all threads), the least of three runs. Each environment times the commands that it has
+Prints CPU seconds (of all threads), the least of three runs. Each environment times the commands that it has
 the libraries of:
 
     .venv/bin/python -m benchmarks.bench_startup
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def seconds(program: str, line: str, code: int) -> float:
-    """CPU seconds of the quickest of some runs, each of which has to end with the exit code."""
+    """CPU seconds of the quickest of some runs, all of which must end with the exit code."""
     taken = []
     for _ in range(ROUNDS):
         before = os.times()

@@ -23,14 +23,14 @@ NTREX_NAMES = {"zh": "zho-CN"}
 
 
 def news_lines(row: Language) -> list[str]:
-    """NTREX's lines in the language, or none."""
+    """Returns NTREX's lines in the language, or none."""
     name = NTREX_NAMES.get(row.code, row.iso639_3)
     paths = sorted((DATA / "bitext" / "ntrex128").glob(f"newstest2019-*.{name}.txt"))
     return paths[0].read_text("utf-8").splitlines() if paths else []
 
 
 def words_per_second(tokenizer: Tokenizer, lines: list[str]) -> tuple[int, float]:
-    """Number of words, and words per second."""
+    """Returns the number of words, and words per second."""
     started = time.perf_counter()
     words = sum(len(tokenizer(line)) for line in lines)
     return words, words / (time.perf_counter() - started)

@@ -141,7 +141,7 @@ def report_hugging_face(
 
 
 def show(name: str, examples: int, work: Callable[[], object]) -> float:
-    """Prints the best of three passes; its CPU seconds."""
+    """Prints the best of three passes and returns its CPU seconds."""
     best = float("inf")
     for _ in range(3):
         began = time.process_time()

@@ -1,4 +1,4 @@
-"""Fine-tuning and prediction beside Hugging Face's tools: windows, training steps, answers, memory.
+"""Compares fine-tuning and prediction with Hugging Face's tools: windows, training steps, answers, memory.
 
     python -m benchmarks.bench_training_finetune                                     # everything, some ten minutes
     python -m benchmarks.bench_training_finetune --only windows prediction --rounds 1
@@ -175,7 +175,7 @@ def their_windows(tokenizer: Any, records: Sequence[MrcExample]) -> Iterator[The
 
 
 def place(offsets: Sequence[tuple[int, int] | None], start_char: int, end_char: int) -> tuple[int, int]:
-    """First and last token of the answer: from the context's ends inwards."""
+    """Returns the first and last token of the answer, found from the context's ends inwards."""
     inside = [at for at, pair in enumerate(offsets) if pair is not None]
     first, last = inside[0], inside[-1]
     if offsets[first][0] > start_char or offsets[last][1] < end_char:  # type: ignore[index]
@@ -216,14 +216,14 @@ class Enough(Exception):
 
 
 class Clock:
-    """CPU seconds of the steps after the warm-up."""
+    """Returns the CPU seconds of the steps after the warm-up."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.at = {options.warmup: 0.0, options.warmup + options.steps: 0.0}
         self.done = 0
 
     def step_is_done(self) -> bool:
-        """True after the last."""
+        """Returns True after the last."""
         self.done += 1
         if self.done in self.at:
             self.at[self.done] = time.process_time()
@@ -244,7 +244,7 @@ def training(folder: Path, options: argparse.Namespace) -> tuple[Predictor, Fine
 
 
 def in_order(windows: Sequence[MrcWindow], batches: Any, steps: int) -> list[list[MrcWindow]]:
-    """The windows of each step."""
+    """Yields the windows of each step."""
     named = {each.id: each for each in windows}
     return [[named[name] for name in each.micro_batches[0].example_ids] for each in islice(batches.starting(0), steps)]
 
@@ -318,7 +318,7 @@ def as_inputs(window: MrcWindow) -> dict[str, Any]:
 
 
 def check_steps(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
-    """Loss and norm of the gradient of the first windows, without dropout."""
+    """Returns loss and norm of the gradient of the first windows, without dropout."""
     found, _, windows, _ = training(folder, options)
     some, padded = windows[:CHECKED], AutoModelForQuestionAnswering.from_pretrained(folder / "model").eval()
     loss = found.formulation.losses(found.model, found.formulation.batch(some), None)["qa"]

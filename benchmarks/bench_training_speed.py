@@ -97,7 +97,7 @@ TOLERANCE = 2e-5  # of the loss and of the gradient's norm
 
 @dataclass(frozen=True)
 class Job:
-    """What the sides are told alike."""
+    """The settings that both sides share."""
 
     workload: str
     data: str
@@ -170,7 +170,7 @@ def prepare(job: Job, source: str, as_is: bool) -> None:
 
 
 def lengthened(row: dict[str, Any], number: int) -> dict[str, Any]:
-    """Its spans stay where they are: what is repeated stands behind them."""
+    """Its spans stay where they are: copies follow them."""
     if "query_text" in row:
         query = repeated(row["query_text"], row["lang"], 35, 50)
         return row | {"query_text": query, "context_text": repeated(row["context_text"], row["lang"], 150, 200)}
@@ -352,7 +352,7 @@ def mean_of(hidden_NLD: Tensor, side_N2: Tensor) -> Tensor:
 
 
 class ClismPadding:
-    """transformers' own collator pads and masks. It is told beforehand which tokens of each example to leave alone."""
+    """transformers' own collator pads and masks. It knows beforehand which tokens of each example to leave alone."""
 
     def __init__(
         self, tokenizer: PreTrainedTokenizerBase, objective: ClismObjective, examples: Iterable[ClismFeatures]
@@ -448,7 +448,7 @@ def measure_trainer(job: Job, by_length: bool) -> Cost:
 
 
 class Clock:
-    """Seconds of the steps after the warm-up."""
+    """Returns the seconds of the steps after the warm-up."""
 
     def __init__(self, job: Job) -> None:
         self.job, self.done, self.waited = job, 0, 0.0
@@ -456,7 +456,7 @@ class Clock:
         self.gib = 0.0
 
     def step_is_done(self) -> bool:
-        """True after the last."""
+        """Returns True after the last."""
         self.done += 1
         last = self.done == self.job.warmup + self.job.steps
         if self.done == self.job.warmup or last:
@@ -529,7 +529,7 @@ def work_of(job: Job, steps: Sequence[Sequence[Any]]) -> dict[str, Any]:
 
 
 def check(job: Job) -> dict[str, list[float]]:
-    """The loss of the first examples and the norm of its gradient, ours and the padded one's, in fp32."""
+    """Returns the loss of the first examples and the norm of its gradient, ours and the padded one's, in fp32."""
     job = replace(job, batch_size=min(job.batch_size, CHECKED), workers=0)
     examples = features_of(replace(job, warmup=0, steps=1))[0]
     _, model, method, batches = ours(job)
@@ -573,7 +573,7 @@ def run(part: str, job: Job, threads: int, *more: str) -> Any:
 
 
 def compare(workload: str, source: str, options: argparse.Namespace) -> None:
-    """One workload's table."""
+    """Prints one workload's table."""
     with tempfile.TemporaryDirectory() as folder:
         job = Job(
             workload,

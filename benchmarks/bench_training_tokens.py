@@ -1,4 +1,4 @@
-"""Examples per second, on one core, from text to token ids and from rows to features.
+"""Measures examples per second, on one core, from text to token ids and from rows to features.
 
     python -m benchmarks.bench_training_tokens                           # a vocabulary of its own, from NTREX-128
     python -m benchmarks.bench_training_tokens --tokenizer xlm-r-folder  # any tokenizer folder
@@ -35,7 +35,7 @@ CHARS = 2  # code points of an unspaced script for one word
 
 
 def trained(folder: Path, vocabulary: int) -> PreTrainedTokenizerBase:
-    """A tokenizer of XLM-R's form, its vocabulary from every language of NTREX-128."""
+    """Trains a tokenizer of XLM-R's form, with a vocabulary from every language of NTREX-128."""
     import sentencepiece
 
     model = io.BytesIO()
@@ -54,7 +54,7 @@ def trained(folder: Path, vocabulary: int) -> PreTrainedTokenizerBase:
 
 
 def mrc_rows(lines: Sequence[str], spaced: bool) -> list[dict[str, Any]]:
-    """Rows of anchor_mrc/1: query and context from consecutive text, one answer in the middle of the context."""
+    """Makes rows of anchor_mrc/1: consecutive text as query and context, one answer in the middle of the context."""
     text = " ".join(lines)
     units = (
         [word + " " for word in text.split()]
@@ -89,7 +89,7 @@ def clism_rows(sources: Sequence[str], targets: Sequence[str]) -> list[dict[str,
 
 
 def seconds(function: Callable[[Any], object], items: Sequence[Any]) -> float:
-    """CPU seconds for one item."""
+    """Returns the CPU seconds for one item."""
     started = time.process_time()
     for item in items:
         function(item)

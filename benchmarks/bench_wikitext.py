@@ -1,4 +1,4 @@
-"""Wikitext per CPU second of the scanner, by language, beside WikiExtractor and mwparserfromhell, and leftover markup.
+"""Measures wikitext per CPU second of the scanner, by language, beside WikiExtractor and mwparserfromhell.
 
     python -m benchmarks.bench_wikitext [--peers VENV] [--peer-mb 3]
 
@@ -52,7 +52,7 @@ print(time.process_time() - started)
 
 
 def articles(path: Path) -> list[str]:
-    """Wikitext of the articles of a dump."""
+    """Yields the wikitext of the articles of a dump."""
     return [
         page.text
         for part in plan_ranges(str(path), 1 << 30)
@@ -84,11 +84,11 @@ def mwparser_seconds(texts: list[str], venv: Path) -> float:
 
 
 def wikiextractor_seconds(texts: list[str], venv: Path) -> float:
-    """CPU seconds of WikiExtractor on an export file of `texts`, less those on a file of one word."""
+    """Returns the CPU seconds of WikiExtractor on an export file of `texts`, less those on a file of one word."""
     return _run_wikiextractor(texts, venv) - _run_wikiextractor(["x"], venv)
 
 
-# WikiExtractor reads line by line: each element stands on its own.
+# WikiExtractor reads line by line: each element needs a line of its own.
 HEAD = """<mediawiki>
 <siteinfo>
 <base>http://x.org/wiki/Main</base>

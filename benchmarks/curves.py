@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5c00", "#56b4e9")  # told apart by the colour-blind too
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5c00", "#56b4e9")  # distinguishable for the colour-blind too
 SIDE, LEFT, TOP, GAP, BELOW = 380, 62, 40, 64, 100  # pixels: of a panel, and around it
 
 Point = tuple[float, float]

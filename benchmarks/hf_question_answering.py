@@ -11,7 +11,7 @@ AutoModelForQuestionAnswering will do. An agreement is an answer of the same cha
 `pipeline` is the pipeline as it is. It adds up the probabilities of answers that read alike in neighbouring windows, or
 that differ in case alone: more than 1 may come out, and a span in a window's overlap gains on all others. We take
 the better of the two. `not added` is the pipeline without that. It cuts no query, and fails on one that leaves no room
-for a context; ours never share more than half of what is left for one. To a "▁" that stands alone before a word its
+for a context; ours never share more than half of what is left for one. To a lone "▁" before a word its
 tokenizer gives the place of the word's first letter, where our token is empty. Each is counted.
 """
 
@@ -71,7 +71,7 @@ def predict(args: argparse.Namespace) -> None:
 
 
 def compare(args: argparse.Namespace) -> None:
-    """The pipeline's answers to the same questions, beside ours."""
+    """Compares the pipeline's answers to the same questions with ours."""
     import torch
     import transformers
 

@@ -1,4 +1,4 @@
-"""What a program costs: CPU seconds, wall time, peak memory."""
+"""Measures what a program costs: CPU seconds, wall time, peak memory."""
 
 from __future__ import annotations
 

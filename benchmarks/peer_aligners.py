@@ -4,7 +4,7 @@
 
 Trains on FOLDER/train.source and FOLDER/train.target and links the lines of FOLDER/text.source and FOLDER/text.target,
 all tokenised. Writes Pharaoh lines to FOLDER/links, or to FOLDER/forward and FOLDER/backward where the peer has one set
-for each direction; both as source-target. Uses nothing but the standard library and the peer.
+for each direction; both as source-target. Uses only the standard library and the peer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The anchor-MRC job on every real dump at hand: pages, links by rule, entities, examples, rejects by reason.
+"""Runs the anchor-MRC job on every real dump: pages, links by rule, entities, examples, rejects by reason.
 
     python -m benchmarks.real_dumps --output FOLDER
 
@@ -60,7 +60,7 @@ def told(counts: dict[str, Any]) -> str:
 
 
 def positions(folders: list[Path]) -> str:
-    """Where answers stand and how long contexts are, over all datasets."""
+    """Prints the positions of answers and the lengths of contexts, over all datasets."""
     from schemas.anchor_mrc import query_holds
     from schemas.shards import read_examples
 

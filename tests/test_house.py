@@ -12,6 +12,7 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from email import message_from_string
+from email.message import Message
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,7 @@ def test_the_import_contracts_hold_and_would_notice(module: str | None, line: st
 
 
 def imported(path: Path) -> Iterator[tuple[str, bool]]:
-    """Top-level name of each import in a file, and whether it stands at module level."""
+    """Yields the top-level name of each import in a file, and whether it is at module level."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -94,7 +95,7 @@ def test_schemas_import_the_standard_library_and_pyarrow_only() -> None:
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sdist and the wheel of this checkout."""
+    """Builds a folder with the sdist and the wheel of this checkout."""
     pytest.importorskip("setuptools", minversion="77")
     project = copy_tree(tmp_path_factory.mktemp("project"))
     build = "from setuptools import build_meta as b; b.build_sdist('dist'); b.build_wheel('dist')"
@@ -104,13 +105,18 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(dist: Path) -> dict[str, bytes]:
-    """The wheel's files, by name."""
+    """Returns the contents of the wheel's files by name."""
     (path,) = dist.glob("polyspan-*.whl")
     with zipfile.ZipFile(path) as archive:
         return {name: archive.read(name) for name in archive.namelist()}
 
 
 NATIVE = "pipelines/aligner/native/"
+
+
+def metadata(wheel: dict[str, bytes]) -> Message:
+    (text,) = (content.decode() for name, content in wheel.items() if name.endswith(".dist-info/METADATA"))
+    return message_from_string(text)
 
 
 def test_wheel_holds_every_module_and_all_package_data_and_nothing_else(wheel: dict[str, bytes]) -> None:
@@ -124,6 +130,18 @@ def test_wheel_holds_every_module_and_all_package_data_and_nothing_else(wheel: d
         if path.is_file() and "__pycache__" not in path.parts and path.suffix not in (".so", ".pyd")
     }
     assert found - compiled == {name for name in expected if not name.startswith(NATIVE)}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_type_checkers_of_users_read_the_annotations(package: str, wheel: dict[str, bytes]) -> None:
+    assert f"{package}/py.typed" in wheel
+
+
+def test_the_metadata_show_readme_licence_and_supported_pythons(wheel: dict[str, bytes]) -> None:
+    found = metadata(wheel)
+    assert found["Requires-Python"] == "<3.14,>=3.10"
+    assert found["License-Expression"] == "Apache-2.0"
+    assert found.get_payload() == (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_sdist_is_complete_and_has_no_tests(dist: Path, wheel: dict[str, bytes]) -> None:
@@ -163,8 +181,8 @@ def test_every_requirement_has_one_exact_pin_that_it_accepts(python: str, wheel:
         if pin.marker is None or pin.marker.evaluate(environment):
             assert canonicalize_name(pin.name) not in pinned, f"{pin.name} is pinned twice for Python {python}"
             pinned[canonicalize_name(pin.name)] = str(pin.specifier).removeprefix("==")
-    (text,) = (content.decode() for name, content in wheel.items() if name.endswith(".dist-info/METADATA"))
-    required = [Requirement(value) for value in message_from_string(text).get_all("Requires-Dist", [])]
+    required = [Requirement(value) for value in metadata(wheel).get_all("Requires-Dist", [])]
+    required = [requirement for requirement in required if requirement.name != "polyspan"]  # extras made of extras
     assert "pyarrow" in {requirement.name for requirement in required}
     for requirement in required:
         version = pinned.get(canonicalize_name(requirement.name))

@@ -159,7 +159,7 @@ def answers_found(run: Path) -> float:
 
 @torch.inference_mode()
 def alignment(model: Pretrained, sentences: Sequence[tuple[str, str]]) -> float:
-    """CKA between the mean representations of sentences and of their translations."""
+    """Returns the CKA between the mean representations of sentences and of their translations."""
     encoder, text_encoder = encoder_of(model).eval(), TextEncoder(model.tokenizer)
     sides = []
     for side in zip(*sentences, strict=True):

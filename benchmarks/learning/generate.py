@@ -52,7 +52,7 @@ def polyspan_data(python: str, *arguments: str) -> None:
 
 
 def words(random: Random, count: int, syllables: int, taken: set[str], onsets: str = ONSETS) -> list[str]:
-    """So many words that nobody has used yet: "tabor", of two syllables."""
+    """Returns `count` words that are not in use yet: "tabor", of two syllables."""
     made: list[str] = []
     while len(made) < count:
         word = "".join(random.choice(onsets) + random.choice(VOWELS) for _ in range(syllables)) + random.choice("nlrs")
@@ -100,10 +100,10 @@ class Wiki(NamedTuple):
 
 
 def wikipedia(seed: int, pages_seed: int, entities: int, mentions: int, words_around: int, links: int = 20) -> Wiki:
-    """`seed` makes the entities, `pages_seed` the pages, which mention each entity so many times, `links` on a page.
+    """`seed` makes the entities, `pages_seed` the pages, which mention each entity that many times, `links` on a page.
 
-    A definition is the entity's name and seven words. One of these is in no other definition: nothing but having read
-    about an entity tells which name goes with its word. On a page mentions stand some six words apart, with
+    A definition is the entity's name and seven words. One of these is in no other definition: only reading
+    about an entity shows which name goes with its word. Mentions on a page are some six words apart, with
     `words_around` words before the first and after the last, so that every window is full.
     """
     random, taken = Random(seed), set[str]()
@@ -155,7 +155,7 @@ class Language(NamedTuple):
 
 
 def languages(seed: int, nouns: int = 24, names_each: int = 2, openings: int = 12) -> tuple[Language, Language]:
-    """A source and a target with their own words and orders. Half of the names are alike, as names are."""
+    """Makes a source and a target with their own words and orders. Half of the names are alike, as names are."""
     random, taken = Random(seed), set[str]()
 
     def language(onsets: str, name_first: bool) -> Language:
@@ -187,7 +187,7 @@ def parallel(source: Language, target: Language, count: int, clauses: int, seed:
 def questions(language: Language, count: int, clauses: int, seed: int) -> Iterator[dict[str, Any]]:
     """Paragraphs of SQuAD's format: a passage, and a noun asked of it: whose is it?
 
-    The passage has the noun's other word, so finding the answer, a name that stands there once, takes knowledge.
+    The passage has the noun's other word, so finding the answer, a name that occurs there once, takes knowledge.
     """
     random = Random(f"question {seed}")
     for number, scene in enumerate(scenes(language, count, clauses, seed)):

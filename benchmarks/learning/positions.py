@@ -1,12 +1,12 @@
-"""Where answers stand: Wiki Anchor Extraction trained on stochastic and on centred positions (mPMR, 2.2, table 2).
+"""Positions of answers: Wiki Anchor Extraction trained on stochastic and on centred positions (mPMR, 2.2, table 2).
 
     python -m benchmarks.learning.positions --pipelines-python .venv/bin/python   # five minutes on one core
     python -m benchmarks.learning.positions --quick                               # a few steps: does it run?
 
 Both models read the same mentions of the same entities in the same text. The stochastic contexts are what
 `polyspan-data anchor-mrc` cuts of the articles. The job cuts no centred ones: so each mention, with half a context of
-words on each side, becomes an article of its own, of which the context is the whole. Both models then answer on
-contexts of other articles, cut by the job, in which the answer may stand anywhere.
+words on each side, becomes an article of its own, whose whole text is the context. Both models then answer on
+contexts of other articles, cut by the job, in which the answer may be anywhere.
 """
 
 from __future__ import annotations

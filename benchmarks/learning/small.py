@@ -44,7 +44,7 @@ def write_small(folder: Path, texts: Iterable[str], seed: int) -> Path:
         intermediate_size=4 * HIDDEN,
         max_position_embeddings=POSITIONS + 2,
         type_vocab_size=1,
-        initializer_range=WORDS_STD,  # with 0.02, layers this small hardly tell tokens apart
+        initializer_range=WORDS_STD,  # with 0.02, layers this small hardly distinguish tokens
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
     )

@@ -1,4 +1,4 @@
-"""A baseline against hard learning, answer-aware contrastive learning and both, with the same seeds and steps.
+"""Compares a baseline with hard learning, answer-aware contrastive learning and both, with the same seeds and steps.
 
     python -m benchmarks.learning.two_stage --pipelines-python .venv/bin/python --seeds 5
     python -m benchmarks.learning.two_stage --pipelines-python .venv/bin/python --long     # three times the steps

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import signal
 from collections.abc import Callable
@@ -124,7 +125,7 @@ def test_the_table_has_means_and_deviations_by_size_and_model(config: FewShotCon
 
 def test_every_score_is_written_and_the_curves_are_drawn(config: FewShotConfig) -> None:
     Trainer().series(config)
-    rows = list(csv.DictReader((Path(config.output) / "few_shot.csv").open(encoding="utf-8")))
+    rows = list(csv.DictReader(io.StringIO((Path(config.output) / "few_shot.csv").read_text(encoding="utf-8"))))
     assert len(rows) == 12 * 3 * 2  # runs, rows, figures
     assert rows[0] == {"model": "xlmr", "size": "4", "sample": "1", "row": "zh", "figure": "f1", "percent": "42.0"}
     written = json.loads((Path(config.output) / "few_shot.json").read_text(encoding="utf-8"))

@@ -22,8 +22,8 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
@@ -176,8 +176,9 @@ def progress_line(step: int, steps: int, start: int, seconds: float, recent: deq
 def cut_after(path: Path, step: int) -> deque[dict[str, float]]:
     """Cuts the rows after `step`, or after an incomplete line, from a `metrics.jsonl`. Returns the recent rows."""
     recent: deque[dict[str, float]] = deque(maxlen=RECENT)
-    with atomic_write.replacing(path) as rows:
-        for line in path.open(encoding="utf-8", errors="replace") if path.exists() else ():
+    old = path.open(encoding="utf-8", errors="replace") if path.exists() else nullcontext[Iterable[str]](())
+    with old as lines, atomic_write.replacing(path) as rows:
+        for line in lines:
             row = _row(line)
             if row is None or row["step"] > step:
                 break

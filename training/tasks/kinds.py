@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from schemas.mrc import RecordCounts
 from schemas.errors import InputError
-from schemas.mrc import MrcExample, PairExample, TaggingExample
+from schemas.mrc import MrcExample, PairExample, RecordCounts, TaggingExample
 from training.metrics.counting import Graded
 from training.tasks import squad_json
 from training.tasks.columns import read_tags

@@ -1,4 +1,4 @@
-// What decides the posteriors of a sentence pair: counts, jumps, fertilities; and settings.
+// The model that gives the posteriors of a sentence pair: counts, jumps, fertilities and settings.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@ namespace aligner {
 
 constexpr int MAX_JUMP = 50;
 constexpr int JUMPS = 2 * MAX_JUMP + 1;
-constexpr int F = 11;  // fertilities 0..F-1; the last: that many or more
+constexpr int F = 11;  // fertilities 0..F-1; the last one means F-1 or more
 
 struct Settings {
     double diagonal_tension, empty_probability, backoff, identical;  // as in AlignerConfig
 };
 
-// What one language's words and stems count for; the last row of each table is for what is not known.
+// Counts of one language's words and stems; the last row of each table is for unknown ones.
 struct Side {
     const double *frequency_W, *stem_frequency_S;
     const double *links_W, *stem_links_S;  // sums of the expected counts of the word's (stem's) links
     double frequency_sum = 0.0, stem_frequency_sum = 0.0;
 };
 
-// Looks into arrays that it does not own: those of a trained model, or of a mapped file.
+// Reads arrays that it does not own: those of a trained model or of a mapped file.
 struct Model {
     size_t words = 0, stems = 0;
     PairTable word_pairs, stem_pairs;

@@ -1,4 +1,4 @@
-// The Python module: NumPy arrays in and out, checked here once; everything behind it trusts them.
+// The Python module. It checks the NumPy arrays that it is given once; the code behind it trusts them.
 
 #include <algorithm>
 #include <numeric>
@@ -40,7 +40,7 @@ struct PyCorpus : Corpus {
         if (order.size() < pairs) {
             order.resize(pairs);
             std::iota(order.begin(), order.end(), 0u);
-            // The longest first: no thread is left alone with them at the end.
+            // The longest pairs come first, so that no thread is still busy with one when the others have finished.
             std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
                 return std::make_pair(source.length(a), target.length(a)) >
                        std::make_pair(source.length(b), target.length(b));
@@ -128,13 +128,13 @@ PYBIND11_MODULE(_native, module) {
     module.def(
         "tables", &tables, py::kw_only(), py::arg("stem_of_word"), py::arg("stems"), py::arg("source_frequency"),
         py::arg("target_frequency"), py::arg("keys"), py::arg("counts"), py::arg("by_stem"),
-        "Arrays by name: what `Model` looks into.");
+        "Returns the arrays that `Model` reads, by name.");
     py::class_<PyWords>(module, "Words")
         .def(py::init<Array<uint8_t>, Array<int64_t>, Array<int32_t>>(), py::arg("text"), py::arg("offsets"),
              py::arg("stem_of_word"))
         .def_readonly("stems", &PyWords::stems)
         .def("find", &PyWords::find, py::arg("word"), py::arg("prefix") = false,
-             "The number of the word, or of the first that begins with it; -1 where there is none.");
+             "Returns the number of the word, or with `prefix` of the first word that begins with it; -1 if there is none.");
     py::class_<PyModel>(module, "Model")
         .def(py::init<const py::dict&, const Array<double>&, const py::object&>(), py::arg("tables"), py::kw_only(),
              py::arg("jumps"), py::arg("fertilities"))
@@ -142,14 +142,14 @@ PYBIND11_MODULE(_native, module) {
         .def_readonly("stems", &PyModel::stems)
         .def("align", &align_, py::arg("corpus"), py::arg("settings"), py::kw_only(), py::arg("min_score"), py::arg("max_words"),
              py::arg("threads"),
-             "Links: how many each sentence pair has; then of each link the source word, the target word, the score.")
+             "Returns the number of links of each sentence pair, then source word, target word and score of each link.")
         .def("align_directed", &align_directed_, py::arg("corpus"), py::arg("settings"), py::kw_only(), py::arg("max_words"),
-             py::arg("threads"), "Each word's most probable partner, as `align` gives links: forward, then backward of each pair.");
+             py::arg("threads"), "Returns each word's most probable partner in the form of `align`: for each pair forward, then backward.");
     py::class_<PyCorpus>(module, "Corpus")
         .def(py::init<Array<int32_t>, Array<int64_t>, Array<int32_t>, Array<int64_t>, Array<int32_t>>(), py::kw_only(),
              py::arg("source_words"), py::arg("source_offsets"), py::arg("target_words"), py::arg("target_offsets"),
              py::arg("stem_of_word"))
         .def("expect", &PyCorpus::expect_, py::arg("model"), py::arg("settings"), py::kw_only(), py::arg("hmm"), py::arg("agree"),
              py::arg("keep"), py::arg("before"), py::arg("threads"),
-             "One pass: keys and counts of the links, (2, jumps) jump counts, two (W, F) tables of fertility counts, the log-likelihood.");
+             "Runs one pass. Returns keys and counts of the links, jump counts (2, jumps), two tables of fertility counts (W, F), the log-likelihood.");
 }

@@ -1,5 +1,5 @@
-// Work in blocks, by as many threads as asked for. Which thread takes which block is left to chance: what they add up
-// must not depend on it.
+// Distributes blocks of work among threads. Chance decides which thread takes which block, so sums must not depend on
+// it.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@
 
 namespace aligner {
 
-// Calls make_worker() once in each thread, and what it returns with the number of every block. The first exception
-// stops all threads and is thrown again here.
+// Calls make_worker() once in each thread and then the worker that it returns with the numbers of blocks, each block
+// once. The first exception stops all threads and is thrown again here.
 template <typename MakeWorker>
 void for_each_block(size_t blocks, int threads, MakeWorker make_worker) {
     std::atomic<size_t> next{0};
@@ -30,7 +30,7 @@ void for_each_block(size_t blocks, int threads, MakeWorker make_worker) {
     std::vector<std::thread> others;
     try {
         for (int thread = 1; thread < threads && size_t(thread) < blocks; ++thread) others.emplace_back(run);
-    } catch (const std::system_error&) {  // no more threads to be had: those that there are do the work
+    } catch (const std::system_error&) {  // the system has no more threads: those that run do the work
     }
     run();
     for (std::thread& other : others) other.join();

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <cstring>
 
-// The hot functions are compiled twice, for processors with and without AVX2. Both give the same bits: lanes are never
-// added across, and multiplications are not fused with additions (-ffp-contract=off).
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__)
+// The functions that take most of the time are compiled twice, for processors with and without AVX2. Both give the same
+// bits: no sum runs across lanes, and multiplications are not fused with additions (-ffp-contract=off).
+// The version is chosen while the library is loaded, when a sanitizer is not ready yet.
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define FOR_EACH_PROCESSOR __attribute__((target_clones("avx2", "default")))
 #else
 #define FOR_EACH_PROCESSOR
@@ -32,7 +34,7 @@ ALWAYS_INLINE Lanes load(const double* from) { return *reinterpret_cast<const Un
 ALWAYS_INLINE void store(double* to, Lanes lanes) { *reinterpret_cast<UnalignedLanes*>(to) = lanes; }
 ALWAYS_INLINE double divisor(double value) { return value > 0.0 ? value : 1.0; }
 
-// To the nearest whole number, ties to even, for 0 <= value < 2^51; NaN stays NaN.
+// Rounds to the nearest whole number, ties to even, for 0 <= value < 2^51; NaN stays NaN.
 ALWAYS_INLINE double rounded(double value) {
     constexpr double magic = 4503599627370496.0;
     return (value + magic) - magic;
@@ -144,7 +146,7 @@ void emissions(
         const double links = forward.links[i], stem_links = forward.stem_links[i];
         const double word_given_stem = backward.word_given_stem[i], stem_share = backward.stem_share[i];
         double* __restrict backward_J = backward_IJ + size_t(i) * backward_stride + 1;
-        for (int j = 0; j < J; ++j) {  // stems alone
+        for (int j = 0; j < J; ++j) {  // only stems
             const double same = stem_of_word[pair.target[j]] == stem ? identical : 0.0;
             row_J[j] = forward.word_given_stem[j] *
                        ((stem_count[j] - own[j] + kappa * (forward.stem_share[j] + same)) /
@@ -245,7 +247,7 @@ void forward_backward(
         scale = divisor(scale);
         double* states = &found.states[size_t(t) * M];
         for (int m = 0; m < M; ++m) states[m] = moved[m] * after[m] / scale;
-        const double norm = t ? divisor(largest(here, M)) : scale;  // all of the likelihood is here in the end
+        const double norm = t ? divisor(largest(here, M)) : scale;  // the last one has the whole likelihood
         if (jump_counts) {
             found.log_likelihood += std::log(norm);
             for (int m = 0; m < M; ++m) from[m] = before[m] * leave[m] / scale;
@@ -259,7 +261,7 @@ void forward_backward(
     if (!jump_counts) return;
     double* moves = take(1);
     std::fill(jump_counts, jump_counts + JUMPS, 0.0);
-    for (int m = 0; m <= S; ++m) {  // moves[k]: from memory m to memory k, but for the jump's weight
+    for (int m = 0; m <= S; ++m) {  // moves[k]: from memory m to memory k, without the jump's weight
         weighted_sum(moves, M, from_TM + m, M, T, arrive_TM, M);
         for (int k = 1; k <= S; ++k) {
             jump_counts[std::clamp(k - m, -MAX_JUMP, MAX_JUMP) + MAX_JUMP] += jumps[k - m] * moves[k];
@@ -267,7 +269,7 @@ void forward_backward(
     }
 }
 
-// Posteriors times P(n + 1 | word) / P(n | word), for a state that is expected to emit n other words.
+// Multiplies posteriors by P(n + 1 | word) / P(n | word), for a state that is expected to emit n other words.
 FOR_EACH_PROCESSOR
 void reweight(
     Posteriors& found, const int32_t* words, size_t known_words, const float* fertilities_WF,
@@ -350,7 +352,7 @@ FOR_EACH_PROCESSOR
 void fertility_distribution(const Posteriors& posteriors, std::vector<double>& distribution_SF) {
     const int S = posteriors.S, T = posteriors.T, M = posteriors.stride;
     double* distribution = sized(distribution_SF, size_t(M) * F);
-    for (int m = 0; m < M; m += LANES) {  // that many states at once; state s is at m = s + 1
+    for (int m = 0; m < M; m += LANES) {  // LANES states at once; state s is at m = s + 1
         Lanes chances[F];
         for (int n = 0; n < F; ++n) chances[n] = Lanes{0.0, 0.0, 0.0, 0.0};
         chances[0] += 1.0;

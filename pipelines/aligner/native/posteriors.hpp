@@ -1,5 +1,5 @@
-// Posteriors of one sentence pair, in both directions. Every sum is taken in the order of the NumPy reference, so that
-// both give the same numbers to the last bit; only the jumps' sums differ there, and they are rounded.
+// Posteriors of one sentence pair, in both directions. Every sum has the order of the NumPy reference, so that both give
+// the same numbers to the last bit. Only the sums of jumps have another order; they are rounded.
 #pragma once
 
 #include <cstdint>
@@ -13,24 +13,24 @@ namespace aligner {
 struct Posteriors {
     int S = 0, T = 0, stride = 0;
     std::vector<double> states, empty;
-    double log_likelihood = 0.0;  // ln p(the T words | the S words), before any reweighting; of `hmm`, where asked for
+    double log_likelihood = 0.0;  // ln p(the T words | the S words), before any reweighting; `hmm` only, on request
     void resize(int states_, int times);
     double at(int s, int t) const { return states[size_t(t) * stride + s + 1]; }
 };
 
-// The memory that one thread computes in, with one set of settings, and what it found for its last sentence pair.
+// The buffers of one thread, for one set of settings, with the results of its last sentence pair.
 struct Workspace {
     Posteriors forward, backward;    // target words emitted by source words; the reverse
-    double jump_counts[2][JUMPS];    // of `hmm`, where asked for: expected jumps by -MAX_JUMP..MAX_JUMP words
-    std::vector<double> own;         // (I, J), to be set beforehand: what each cell itself adds to the counts
+    double jump_counts[2][JUMPS];    // `hmm` only, on request: expected jumps by -MAX_JUMP..MAX_JUMP words
+    std::vector<double> own;         // (I, J), set by the caller: what each cell itself adds to the counts
 
     struct Direction {
         std::vector<double> emission, empty_emission;  // laid out like Posteriors::states and ::empty
-        // Of each emitting word, then of each emitted one: what `emissions` looks up once for a sentence.
+        // What `emissions` looks up once per sentence, for each emitting word, then for each emitted word.
         std::vector<double> links, stem_links, word_given_stem, stem_share;
     } directions[2];
     std::vector<double> counts, stem_counts, scratch, jumps, reversed_jumps;
-    int prior_I = 0, prior_J = 0;  // the lengths that `priors` are for: many sentence pairs on end may have the same
+    int prior_I = 0, prior_J = 0;  // the lengths that `priors` are for; consecutive sentence pairs often have the same
     std::vector<double> priors[2];
 };
 

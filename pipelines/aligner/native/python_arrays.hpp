@@ -1,4 +1,4 @@
-// NumPy arrays in and out.
+// Conversion from and to NumPy arrays.
 #pragma once
 
 #include <pybind11/numpy.h>

@@ -1,4 +1,4 @@
-// A trained model as arrays, which a file holds as they are looked up: made, checked, read in place.
+// A trained model as arrays in the layout of its file: making them, checking them, reading them in place.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace aligner {
 
-// The words of a vocabulary as UTF-8, one after another: word w is text[offsets[w]:offsets[w + 1]]. They ascend.
+// The words of a vocabulary as UTF-8, one after another: word w is text[offsets[w]:offsets[w + 1]]. They are sorted.
 struct PyWords {
     Array<uint8_t> text;
     Array<int64_t> offsets;
@@ -39,7 +39,7 @@ struct PyWords {
     }
     int64_t find(const py::bytes& wanted_, bool prefix) const {
         const std::string_view wanted = wanted_;
-        size_t first = 0, last = words;  // the first word that is not before the wanted one lies between
+        size_t first = 0, last = words;  // the first word that is not before the wanted one is between them
         while (first < last) {
             const size_t middle = first + (last - first) / 2;
             if (word(middle) < wanted) {
@@ -54,7 +54,7 @@ struct PyWords {
     }
 };
 
-// What `Model` looks into, from what training estimates.
+// Makes the arrays that `Model` reads from the estimates of training.
 inline py::dict tables(
     const Array<int32_t>& stem_of_word, size_t stems, const Array<int64_t>& source_frequency,
     const Array<int64_t>& target_frequency, const Array<int64_t>& keys, const Array<int64_t>& counts, bool by_stem) {
@@ -128,7 +128,7 @@ inline py::dict tables(
     return made;
 }
 
-// Reads its arrays in place, and checks once that no look-up can leave them: they may come from a file.
+// Reads its arrays in place. They may come from a file, so it checks once that no look-up can go out of bounds.
 struct PyModel : Model {
     std::vector<py::object> kept;
 

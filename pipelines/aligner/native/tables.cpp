@@ -53,7 +53,7 @@ void PairCounter::Writer::flush(size_t shard) {
     pending_[shard].clear();
 }
 
-size_t PairCounter::Shard::slot_of(uint64_t key) const {  // where it is, or would be
+size_t PairCounter::Shard::slot_of(uint64_t key) const {  // the slot of the key, or the free slot for it
     const uint64_t hash = (key * 0x9E3779B97F4A7C15u) >> 32;
     size_t slot = (hash * slots.size()) >> 32;
     while (slots[slot].key != key && slots[slot].key != NO_KEY) slot = slot + 1 == slots.size() ? 0 : slot + 1;

@@ -1,7 +1,7 @@
 // Sparse tables of expected counts: how often a source word (or stem) and a target word (or stem) are linked.
 //
-// Counts are whole numbers in units of 1 / ONE. Their sums are exact, so neither the order of the corpus nor the number
-// of threads leaves a trace in them. W words and S stems of the vocabulary.
+// Counts are whole numbers in units of 1 / ONE. Their sums are exact, so they depend neither on the order of the corpus nor on
+// the number of threads. W words and S stems of the vocabulary.
 #pragma once
 
 #include <cstddef>
@@ -19,19 +19,19 @@ namespace aligner {
 constexpr int64_t ONE = 65535;
 constexpr int LEAST = 33;  // once both directions agree, a cell that would add less (0.0005) adds nothing
 
-// Keys ascend; a key is (source << 32) + target.
+// Keys are sorted; a key is (source << 32) + target.
 struct PairCounts {
     std::vector<int64_t> keys, counts;
 };
 
 // Looks counts up by source, then target. Each source has a small hash of its own, so that the words of one sentence
 // pair touch as many cache lines as it has source words, not as it has cells. A hash is made of buckets of four targets,
-// all four compared without a branch: whether a cell has a count is what a processor cannot predict.
+// all four compared without a branch, because a processor cannot predict whether a cell has a count.
 //
-// It is three arrays, stored as they are looked up, and owns none of them: many processes may share a mapped file.
+// It consists of three arrays in the layout of the file and owns none of them: processes may share a mapped file.
 struct PairArrays {
     std::vector<int64_t> starts;    // the first bucket of each source, and the end of the last one's
-    std::vector<uint32_t> targets;  // four to a bucket, filled from the front; the first bucket is nobody's, and empty
+    std::vector<uint32_t> targets;  // four per bucket, filled from the front; the first bucket belongs to no source and is empty
     std::vector<double> counts;     // of each target, in units of 1
 };
 
@@ -48,8 +48,8 @@ public:
     PairTable(const int64_t* starts, size_t sources, const uint32_t* targets, const double* counts)
         : starts_(starts), sources_(sources), targets_(targets), counts_(counts) {}
 
-    // What is wrong with arrays of `buckets` buckets that did not come from `hashed`, or null: without this, a look-up
-    // could leave them, or never end.
+    // Returns what is wrong with arrays of `buckets` buckets that `hashed` did not make, or null. In wrong arrays a
+    // look-up could go out of bounds or never end.
     const char* fault(size_t buckets) const;
 
     Row row(size_t source) const {
@@ -58,7 +58,7 @@ public:
         return start == end ? Row{0, 1} : Row{start, end - start};
     }
 
-    double count(const Row& row, uint32_t target) const {  // in units of 1; 0 where the table has none
+    double count(const Row& row, uint32_t target) const {  // in units of 1; 0 if the table has none
         for (uint64_t place = bucket_of(target, row.buckets);;) {
             const size_t bucket = (row.start + place) * 4;
             const unsigned found = lanes_equal(&targets_[bucket], target);
@@ -98,7 +98,7 @@ public:
         int64_t count;
     };
 
-    // One thread's counts on their way into the counter. `flush` before the counter is read.
+    // Buffers one thread's counts for the counter. Call `flush` before the counter is read.
     class Writer {
     public:
         explicit Writer(PairCounter& counter) : counter_(counter), pending_(SHARDS) {}
@@ -119,7 +119,7 @@ public:
 
     PairCounter() : shards_(SHARDS) {}
 
-    // All counts, by key. Leaves the counter empty.
+    // Returns all counts, sorted by key, and empties the counter.
     PairCounts take(size_t sources);
 
 private:

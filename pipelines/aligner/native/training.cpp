@@ -12,7 +12,7 @@ namespace {
 
 size_t blocks_of(const Corpus& corpus) { return (corpus.pairs + BLOCK - 1) / BLOCK; }
 
-// Both directions' posteriors of every cell as one whole number in units of 1 / ONE, (I, J).
+// Combines both directions' posteriors of every cell into a whole number in units of 1 / ONE, (I, J).
 void share(const Workspace& work, const SentencePair& pair, bool agree, std::vector<uint16_t>& shared) {
     shared.resize(size_t(pair.I) * pair.J);
     const double* forward_JI = work.forward.states.data() + 1;
@@ -69,10 +69,10 @@ private:
 
 void add(int64_t& sum, int64_t count) { __atomic_fetch_add(&sum, count, __ATOMIC_RELAXED); }
 
-// What lies beyond may differ between processors.
+// Digits beyond these may differ between processors.
 double four_decimals(double value) { return std::rint(value * 1e4) / 1e4; }
 
-// The links that find(work, n, links) adds for each sentence pair n, in the order of the pairs.
+// Returns the links that find(work, n, links) adds for each sentence pair n, in the order of the pairs.
 template <typename Find>
 std::vector<FoundLink> links_of_all(
     const Corpus& corpus, const Model& model, const Settings& settings, int max_words, int threads, Find find) {
@@ -154,7 +154,7 @@ Expected expect(const Corpus& corpus, const Model& model, const Pass& pass, std:
                 }
                 if (pass.keep) write(written, distance, shared);
             }
-            if (pass.keep) cells[block] = Cells(written.begin(), written.end());  // no larger than need be
+            if (pass.keep) cells[block] = Cells(written.begin(), written.end());  // a copy has no spare capacity
             writer.flush();
         };
     });

@@ -20,7 +20,7 @@ struct Corpus {
     Sentences source, target;
     size_t pairs;
     const int32_t* stem_of_word;
-    std::vector<uint32_t> order;  // in which training takes the pairs: those of equal lengths on end
+    std::vector<uint32_t> order;  // the order of training: pairs of equal lengths follow each other
     SentencePair pair(size_t n) const {
         return {
             source.words + source.offsets[n], target.words + target.offsets[n], source.length(n), target.length(n)};
@@ -28,8 +28,8 @@ struct Corpus {
 };
 
 // What each cell of a block of sentence pairs added to the counts in the last pass: the distance from the last cell that
-// added something, then the count, row by row; seven bits of a number to a byte, the lowest first, and the eighth bit
-// where more follow. Of a large corpus this takes more memory than all else: mostly less than three bytes a cell.
+// added something, then the count, row by row; seven bits of a number per byte, the lowest first; the eighth bit says
+// that more follow. For a large corpus this takes most of the memory, usually less than three bytes per cell.
 using Cells = std::vector<uint8_t>;
 
 constexpr size_t BLOCK = 64;  // sentence pairs
@@ -39,9 +39,9 @@ enum class Kind { model2, hmm };
 struct Pass {
     Kind kind;
     Settings settings;
-    bool agree;                 // the product of both directions is counted, for words; else their mean, for stems
-    bool keep;                  // what each cell added to the counts
-    const Model* before;        // where the last pass was the first and kept nothing: its model, to find it again
+    bool agree;                 // true: count the product of both directions, for words; false: their mean, for stems
+    bool keep;                  // whether to keep what each cell added to the counts
+    const Model* before;        // the first pass keeps nothing; the second gets its model to compute that again
 };
 
 constexpr double JUMP_UNIT = 1.0 / (1 << 30);
@@ -58,17 +58,17 @@ struct Expected {
 Expected expect(const Corpus& corpus, const Model& model, const Pass& pass, std::vector<Cells>& cells, int threads);
 
 struct FoundLink {
-    uint32_t list, source, target;  // the list is that of a sentence pair, or of one of its directions
+    uint32_t list, source, target;  // the list belongs to a sentence pair or to one of its directions
     double score;                   // the mean of both directions' posteriors
 };
 
-// Links whose score exceeds `min_score`: by pair, source and target; the list is the pair's number.
-// Pairs with an empty or too long side have none.
+// Returns the links whose score exceeds `min_score`, sorted by pair, source and target; the list is the pair's number.
+// Pairs with an empty or too long side have no links.
 std::vector<FoundLink> align(
     const Corpus& corpus, const Model& model, const Settings& settings, double min_score, int max_words, int threads);
 
-// Of each word the most probable partner in the other sentence, the first of several, unless to have none is as
-// probable: lists 2 * pair for target words, 2 * pair + 1 for source words, both by that word.
+// Returns each word's most probable partner in the other sentence, the first of equals, unless having none is at least
+// as probable. Lists are 2 * pair for target words and 2 * pair + 1 for source words, each sorted by that word.
 std::vector<FoundLink> align_directed(
     const Corpus& corpus, const Model& model, const Settings& settings, int max_words, int threads);
 
