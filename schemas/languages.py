@@ -1,5 +1,5 @@
-"""The languages that Polyspan knows: mPMR's 24 (mPMR, table 4), those that the evaluation sets add, and one with a small
-Wikipedia."""
+"""The languages that Polyspan knows: mPMR's 24 (mPMR, table 4), those that the evaluation sets add, and one with a
+small Wikipedia."""
 
 from __future__ import annotations
 

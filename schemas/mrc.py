@@ -389,7 +389,7 @@ MRC_CARD = CardText(
     answers='for answer in row["answers"]:\n    print(row["context"][answer["start_char"] : answer["end_char"]])',
 )
 
-# Parallel benchmarks have the same ids in every language; MLQA asks a question of one id in seven of each context.
+# Parallel benchmarks use the same ids in every language; MLQA asks the question of an id in up to seven languages.
 MRC_1_SPEC = SchemaSpec(
     arrow=ARROW_SCHEMA_1,
     example=MrcExample,
