@@ -110,13 +110,14 @@ def render_statistics(name: str, numbers: dict[str, Any]) -> list[str]:
         f"{numbers['shards']:,} shards, {numbers['bytes']:,} bytes"
     ]
     for pair, values in numbers["pairs"].items():
+        words = quantiles_line(values["answer_words"]) if values["answer_words"] else "not spaced"
         lines += [
             "",
             *ledger_lines(pair, values, PairCounts),
             f"  questions per example  {counts_line(values['questions_per_example'], values['examples'])}",
             f"  entity labels          {counts_line(values['entity_labels'], values['questions'])}",
             f"  answer characters      {quantiles_line(values['answer_chars'])}",
-            f"  answer words           {quantiles_line(values['answer_words']) if values['answer_words'] else 'not spaced'}",
+            f"  answer words           {words}",
             f"  answer position        {histogram_line(values['answer_position_deciles'])}",
             f"  alignment score        {quantiles_line(values['alignment_score'])}",
             f"  corpora                {counts_line(values['corpora'], values['examples'])}",
