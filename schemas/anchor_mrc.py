@@ -58,16 +58,18 @@ class ArticleRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnchorMrcExample:
-    """One query and one context. All spans are code points, half-open.
+    """A query, and a context that may answer it. All spans are code points, half-open.
 
-        AnchorMrcExample(
-            id="8f…", lang="en", entity="Hanoi",
-            query_text="[MASK] is the capital of Vietnam.", query_mask_spans=(CharSpan(0, 6),),
-            context_text="Anna came to Hanoi in 1999.", answers=(CharSpan(13, 18),),  # Hanoi
-            answerable=True, anchor_text="Hanoi",
-            words_before_drawn=120, words_before_anchor=3,  # the article has no more words before the anchor
-            definition_article=ArticleRef(56, 560, "Hanoi"), mention_article=ArticleRef(7, 78, "Anna"),
-        )
+    >>> example = AnchorMrcExample(
+    ...     id="8f…", lang="en", entity="Hanoi",
+    ...     query_text="[MASK] is the capital of Vietnam.", query_mask_spans=(CharSpan(0, 6),),
+    ...     context_text="Anna came to Hanoi in 1999.", answers=(CharSpan(13, 18),),  # Hanoi
+    ...     answerable=True, anchor_text="Hanoi",
+    ...     words_before_drawn=120, words_before_anchor=3,  # the article has no more words before the anchor
+    ...     definition_article=ArticleRef(56, 560, "Hanoi"), mention_article=ArticleRef(7, 78, "Anna"),
+    ... )
+    >>> problems(example)
+    []
 
     In Vietnamese `Anna đến Hà Nội năm 1999.` the answer would be `[9, 15)`, Hà Nội. An unanswerable example has no
     answers, its `anchor_text` is None, and its context was cut from an article that does not mention the entity.
@@ -244,13 +246,14 @@ class AnchorCounts(Counts):
     """What became of a language's pages, of the links in its articles, of the links that are mentions, and of the
     contexts drawn for unanswerable examples.
 
-        AnchorCounts(
-            pages_read=9, articles=6, page_rejects={"redirect": 3},
-            links_found=20, mentions=17, link_rejects={"red_link": 3}, links_saved_by={"redirect": 4},
-            answerable=5, mention_rejects={"rare_entity": 10, "not_sampled": 2},
-            contexts_drawn=6, unanswerable=5, context_rejects={"mentions_entity": 1},
-            entities=2,
-        )
+    >>> AnchorCounts(
+    ...     pages_read=9, articles=6, page_rejects={"redirect": 3},
+    ...     links_found=20, mentions=17, link_rejects={"red_link": 3}, links_saved_by={"redirect": 4},
+    ...     answerable=5, mention_rejects={"rare_entity": 10, "not_sampled": 2},
+    ...     contexts_drawn=6, unanswerable=5, context_rejects={"mentions_entity": 1},
+    ...     entities=2,
+    ... ).problems()
+    []
     """
 
     BALANCES = (

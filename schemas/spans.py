@@ -1,4 +1,4 @@
-"""Half-open spans. The name of each type, and of each field that holds a span, contains the unit."""
+"""Spans are half-open. The name of each type, and of each field that holds a span, contains the unit."""
 
 from __future__ import annotations
 
