@@ -1,1 +1,1 @@
-"""The contract between the pipelines and the trainer: records, Arrow schemas, shards, manifest, inspection."""
+"""The datasets that the pipelines write and the trainer reads: records, Arrow schemas, shards, manifest, inspection."""

@@ -1,4 +1,4 @@
-"""Anchor-MRC examples: a definition that asks for its entity, and a text that mentions it, or not (mPMR, 2.2)."""
+"""Anchor-MRC examples: the query defines an entity, and the context mentions the entity or does not (mPMR, 2.2)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ ARROW_SCHEMA = pa.schema(
 
 
 class ArticleRef(NamedTuple):
-    """The revision of a Wikipedia article that a text was taken from: what CC BY-SA asks to name."""
+    """The revision of a Wikipedia article that a text was taken from. CC BY-SA requires naming it."""
 
     page_id: int
     revision_id: int
@@ -58,16 +58,18 @@ class ArticleRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnchorMrcExample:
-    """One query and one context. All spans are code points, half-open.
+    """A query, and a context that may answer it. All spans are code points, half-open.
 
-    >>> AnchorMrcExample(
+    >>> example = AnchorMrcExample(
     ...     id="8f…", lang="en", entity="Hanoi",
     ...     query_text="[MASK] is the capital of Vietnam.", query_mask_spans=(CharSpan(0, 6),),
     ...     context_text="Anna came to Hanoi in 1999.", answers=(CharSpan(13, 18),),  # Hanoi
     ...     answerable=True, anchor_text="Hanoi",
-    ...     words_before_drawn=120, words_before_anchor=3,  # where the article has no more
+    ...     words_before_drawn=120, words_before_anchor=3,  # the article has no more words before the anchor
     ...     definition_article=ArticleRef(56, 560, "Hanoi"), mention_article=ArticleRef(7, 78, "Anna"),
     ... )
+    >>> problems(example)
+    []
 
     In Vietnamese `Anna đến Hà Nội năm 1999.` the answer would be `[9, 15)`, Hà Nội. An unanswerable example has no
     answers, its `anchor_text` is None, and its context was cut from an article that does not mention the entity.
@@ -250,7 +252,8 @@ class AnchorCounts(Counts):
     ...     answerable=5, mention_rejects={"rare_entity": 10, "not_sampled": 2},
     ...     contexts_drawn=6, unanswerable=5, context_rejects={"mentions_entity": 1},
     ...     entities=2,
-    ... )
+    ... ).problems()
+    []
     """
 
     BALANCES = (

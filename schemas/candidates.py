@@ -1,4 +1,4 @@
-"""A baseline's best answers to each question, for two-stage training (two-stage, Hard-Learning Algorithm: its Z)."""
+"""A baseline's best answers to each question, which two-stage training needs (the Z of its Hard-Learning Algorithm)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ ARROW_SCHEMA = pa.schema(
 class CandidateCounts(Counts):
     """For how many questions of a language the true answer is among the baseline's k best candidates.
 
-    >>> CandidateCounts(9, 9, hits_at_1=5, hits_at_3=6, hits_at_5=7, hits_at_10=8, hits_at_20=8)
+    >>> CandidateCounts(9, 9, hits_at_1=5, hits_at_3=6, hits_at_5=7, hits_at_10=8, hits_at_20=8).problems()
+    []
     """
 
     BALANCES = (Balance("record", "records_read", "examples", "record_rejects"),)
@@ -67,7 +68,7 @@ class CandidateCounts(Counts):
 
 
 class Candidate(NamedTuple):
-    """The span `[start_char, end_char)` of the question's context, in code points, and the baseline's probability."""
+    """A span that the baseline proposes: code points `[start_char, end_char)` of the question's context."""
 
     start_char: int
     end_char: int
@@ -80,11 +81,13 @@ class CandidateSet:
 
     With the context `The Broncos won.`, whose answer is `Broncos`:
 
-    >>> CandidateSet(
+    >>> example = CandidateSet(
     ...     id="56be4db0acb8001400a502ec", lang="en",
     ...     candidates=(Candidate(0, 11, 0.5), Candidate(4, 11, 0.25)),  # The Broncos, Broncos
     ...     gold_rank=2,
     ... )
+    >>> problems(example)
+    []
 
     In the Chinese context `丹佛野马队赢了。`, the same two candidates might be
     `Candidate(0, 6, 0.5)` and `Candidate(0, 5, 0.25)`.
@@ -97,7 +100,7 @@ class CandidateSet:
 
     @property
     def counts(self) -> CandidateCounts:
-        """Returns the counts of this question alone."""
+        """Counts this question alone."""
         rank = math.inf if self.gold_rank is None else self.gold_rank
         return CandidateCounts(1, 1, {}, *(int(rank <= k) for k in RECALL_AT))
 
@@ -187,5 +190,5 @@ SPEC = SchemaSpec(
     counted=counted,
     card=CARD,
     view="schemas.inspection.candidates_view:VIEW",
-    identity=(),  # published ids may not tell questions apart
+    identity=(),  # several questions may have the same published id
 )

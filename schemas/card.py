@@ -1,4 +1,4 @@
-"""The dataset card, `README.md`, for people and the Hugging Face hub. It is made from the manifest alone."""
+"""Writes the dataset card, `README.md`, from the manifest. People and the Hugging Face hub read it."""
 
 from __future__ import annotations
 

@@ -62,9 +62,9 @@ class ClismQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ClismExample:
-    """One sentence pair with its questions, in the order of their `[QUE]` tokens.
+    """A sentence pair whose questions are in the order of their `[QUE]` tokens.
 
-    >>> ClismExample(
+    >>> example = ClismExample(
     ...     id="8f…", source_lang="en", target_lang="vi",
     ...     source_text="Anna lives in Hanoi.", masked_source_text="[QUE] lives in [QUE].",
     ...     target_text="Anna sống ở Hà Nội.",
@@ -74,6 +74,8 @@ class ClismExample:
     ...     ),
     ...     corpus="news.en", line=17,
     ... )
+    >>> problems(example)
+    []
 
     In Arabic `آنا تعيش في هانوي.` the same two answers would be `[0, 3)` and `[12, 17)`: offsets follow reading order.
     """
@@ -185,7 +187,8 @@ REJECT_REASONS = {
 class PairCounts(Counts):
     """What became of a language pair's sentence pairs, and of the mentions in the pairs that were not refused.
 
-    >>> PairCounts(3, 1, {"no_mention": 2}, 2, 1, {"no_link": 1})
+    >>> PairCounts(3, 1, {"no_mention": 2}, 2, 1, {"no_link": 1}).problems()
+    []
     """
 
     BALANCES = (

@@ -46,7 +46,7 @@ class Counts(ABC):
         return {balance.unit: getattr(self, balance.rejects) for balance in self.BALANCES}
 
     def accounts(self) -> list[str]:
-        """Returns each balance in words, except those of which nothing was found: `9 records read = 7 examples + 2
+        """Returns each balance in words, except those without any records: `9 records read = 7 examples + 2
         refused (out_of_scope 2)`."""
         lines = []
         for _, found, kept, rejects in self.BALANCES:

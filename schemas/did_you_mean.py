@@ -1,4 +1,4 @@
-"""What a person may have meant who wrote a word that is not known."""
+"""Suggests known words for a misspelt one."""
 
 from __future__ import annotations
 

@@ -7,19 +7,19 @@ import os
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot work (exit code 2). Raised before any work starts; names the next command."""
+    """A configuration cannot work (exit code 2). Raised before any work starts; the message names the next command."""
 
 
 class InputError(ValueError):
-    """An input that cannot be read as it is (exit code 1). Says what was expected, what was found and where."""
+    """An input cannot be read (exit code 1). The message says what was expected, what was found and where."""
 
 
 class OutputError(ValueError):
-    """An output that cannot be written (exit code 1): a full disk, a read-only file system, no permission."""
+    """An output cannot be written (exit code 1): the disk is full or read-only, or permission is missing."""
 
 
 class RunnerError(RuntimeError):
-    """A runner, or one of its workers, that failed for reasons outside the configuration and the data (exit code 1)."""
+    """A runner or one of its workers failed for reasons outside the configuration and the data (exit code 1)."""
 
 
 _HINTS = {
@@ -34,7 +34,7 @@ _HINTS = {
 
 
 def os_error_in_words(error: OSError) -> str | None:
-    """One sentence for an error that the user can mend (full disk, read-only, no permission), None for any other.
+    """Returns one sentence for an error that the user can fix, such as a full disk; None for any other error.
 
     >>> os_error_in_words(OSError(errno.ENOSPC, "No space left on device", "out/data/part-0"))
     'out/data/part-0: No space left on device. Make room and repeat the command'

@@ -1,5 +1,5 @@
-"""The languages that Polyspan knows, one row each: mPMR's 24 (mPMR, table 4), those that the evaluation sets add,
-and one whose whole Wikipedia is small."""
+"""The languages that Polyspan knows: mPMR's 24 (mPMR, table 4), those that the evaluation sets add, and one with a
+small Wikipedia."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from schemas.did_you_mean import closest
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """One language, and how its texts are cut into words.
+    """One language, and how its texts are split into words.
 
     >>> LANGUAGES["vi"]
     Language(code='vi', name='Vietnamese', iso639_3='vie', script='Latn', tokenizer='moses', spaced=True, ...)
     """
 
-    code: str  # ISO 639-1, or 639-3 where it has none; the only spelling that files, records and configurations use
+    code: str  # ISO 639-1, or 639-3 if it has none; files, records and configurations use no other spelling
     name: str
-    iso639_3: str  # the macrolanguage where there is one: `ara`, `zho`, `swa`
+    iso639_3: str  # the macrolanguage if there is one: `ara`, `zho`, `swa`
     script: str  # ISO 15924
     tokenizer: str  # "spacy", "moses", "sudachi", "pythainlp" or "jieba"
     spaced: bool = True  # white space separates words (in Vietnamese: syllables; in Korean: words with their particles)
@@ -26,14 +26,14 @@ class Language:
 
 
 # Why not spaCy in every language that spaCy lists:
-#   vi  spaCy needs pyvi, which is an order of magnitude slower and joins syllables into words by a statistical model;
-#       Moses keeps syllables apart, as XQuAD's and MLQA's answers do.
-#   ko  spaCy needs mecab-ko, which is no Python package: a runner's workers could not install it with pip.
-#   sw  is not among spaCy's languages.
-#   th  spaCy calls PyThaiNLP; so do we, without the detour, because PyThaiNLP's own pieces keep exact offsets.
-#   ja  spaCy calls SudachiPy (split mode A) and then resolves parts of speech that nobody reads here; same boundaries.
-#   zh  spaCy's default cuts every character apart, and four in ten aligned names then lose a character
-#       (benchmarks/bench_projection.py). spaCy can call jieba instead; so do we, in its Rust form.
+#   vi  spaCy needs pyvi, which is ten times slower and joins syllables into words by a statistical model. Moses keeps
+#       syllables apart, as XQuAD's and MLQA's answers do.
+#   ko  spaCy needs mecab-ko, which is not a Python package, so a runner's workers could not install it with pip.
+#   sw  spaCy does not support it.
+#   th  spaCy calls PyThaiNLP. We call it directly, because its tokens keep exact offsets.
+#   ja  spaCy calls SudachiPy (split mode A) and then tags parts of speech, which are not needed here. Same words.
+#   zh  spaCy's default splits every character, and 40% of aligned names then lose a character
+#       (benchmarks/bench_projection.py). spaCy can call jieba instead. We call its Rust version directly.
 LANGUAGES: dict[str, Language] = {
     "ar": Language("ar", "Arabic", "ara", "Arab", "spacy", right_to_left=True),
     "bg": Language("bg", "Bulgarian", "bul", "Cyrl", "spacy"),  # XTREME
@@ -71,12 +71,9 @@ _OTHER_ISO639_3 = {"arb": "ar", "cmn": "zh", "swh": "sw"}
 
 
 def language(code: str) -> Language:
-    """The row of `code`. Any other spelling raises a ValueError that names the code to write.
+    """Returns the row of `code`. Raises `ValueError` for another spelling, such as `vie`, and names the right code.
 
-    There is one spelling per language because it enters every record's id.
-
-    >>> language("vie")
-    ValueError: unknown language 'vie'. Did you mean 'vi' (Vietnamese)?
+    There is one spelling per language because it becomes part of every record's id.
     """
     if code in LANGUAGES:
         return LANGUAGES[code]
@@ -89,7 +86,7 @@ def language(code: str) -> Language:
 
 
 def _meant(code: str) -> list[Language]:
-    """What someone who wrote `code` may have had in mind: `vie`, `VI`, `vi-VN`, `zh_Hans`, `vietnamese`."""
+    """Returns the languages that other spellings may mean: `vie`, `VI`, `vi-VN`, `zh_Hans`, `vietnamese`."""
     spelling = code.strip().lower()
     spellings = {row.name.lower(): row for row in LANGUAGES.values()}
     spellings |= {row.iso639_3: row for row in LANGUAGES.values()}

@@ -1,4 +1,4 @@
-"""The index of a dataset folder. It is written last, so a folder without `manifest.json` is not a dataset."""
+"""The manifest lists a dataset's files. It is written last, so a folder without `manifest.json` is not a dataset."""
 
 from __future__ import annotations
 

@@ -71,12 +71,14 @@ PAIR_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class MrcExample:
-    """One query and one context. Spans are code points, half-open.
+    """A query, and a context that may answer it. Spans are code points, half-open.
 
-    >>> MrcExample(
+    >>> example = MrcExample(
     ...     id="56be4db0acb8001400a502ec", lang="en", query="Who won?", context="The Broncos won.",
     ...     answers=(CharSpan(4, 11),), answer_texts=("Broncos",), answerable=True, task="xquad", label=None,
     ... )
+    >>> problems(example)
+    []
 
     In Chinese `丹佛野马队赢了。` the answer `丹佛野马队` would be `[0, 5)`.
     """
@@ -121,10 +123,12 @@ class MrcExample:
 class TaggingExample:
     """One sentence, the spans of its words, and one IOB2 tag per word (no tags if the file has no labels).
 
-    >>> TaggingExample(
+    >>> example = TaggingExample(
     ...     id="n01001-0001", lang="de", text="In Hanoi.", tokens=(CharSpan(0, 2), CharSpan(3, 8), CharSpan(8, 9)),
     ...     tags=("O", "B-LOC", "O"), task="universal_ner",
     ... )
+    >>> problems(example)
+    []
 
     In Chinese `在河内。` the words would be `[0, 1)`, `[1, 3)` and `[3, 4)`.
     """
@@ -161,9 +165,11 @@ class TaggingExample:
 class PairExample:
     """Two sentences and how they relate; `label` is None if the file has no labels.
 
-    >>> PairExample("3", "en", "Anna lives in Hanoi.", "Hanoi is where Anna lives.", label="1", task="paws_x")
+    >>> example = PairExample("3", "en", "Anna lives in Hanoi.", "Hanoi is where Anna lives.", label="1", task="paws_x")
+    >>> problems(example)
+    []
 
-    In Vietnamese: `PairExample("3", "vi", "Anna sống ở Hà Nội.", "Hà Nội là nơi Anna sống.", "1", "paws_x")`.
+    The same in Vietnamese: `PairExample("3", "vi", "Anna sống ở Hà Nội.", "Hà Nội là nơi Anna sống.", "1", "paws_x")`.
     """
 
     id: str
@@ -260,7 +266,8 @@ class RecordCounts(Counts):
     """What became of a language's records in published files, and of the labels of all these records: answers,
     entities, targets of sentiment, labels of pairs.
 
-    >>> RecordCounts(1_722, 1_711, {"out_of_scope": 11}, 1_860, 1_283, {"null_target": 577})
+    >>> RecordCounts(1_722, 1_711, {"out_of_scope": 11}, 1_860, 1_283, {"null_target": 577}).problems()
+    []
     """
 
     BALANCES = (
@@ -389,7 +396,7 @@ MRC_CARD = CardText(
     answers='for answer in row["answers"]:\n    print(row["context"][answer["start_char"] : answer["end_char"]])',
 )
 
-# Parallel benchmarks have the same ids in every language; MLQA asks a question of one id in seven of each context.
+# Parallel benchmarks use the same ids in every language; MLQA asks the question of an id in up to seven languages.
 MRC_1_SPEC = SchemaSpec(
     arrow=ARROW_SCHEMA_1,
     example=MrcExample,

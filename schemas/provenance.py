@@ -1,4 +1,4 @@
-"""Which Polyspan runs: its version and, in a checkout, its commit. Manifests, runs, signatures and --version say so."""
+"""Identifies the running code: the version of Polyspan and, in a checkout, the commit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def polyspan_version() -> str:
-    """The version of the installed package; "unknown" in a checkout that is not installed."""
+    """Returns the version of the installed package; "unknown" in a checkout that is not installed."""
     try:
         return version("polyspan")
     except PackageNotFoundError:
@@ -17,7 +17,7 @@ def polyspan_version() -> str:
 
 
 def commit() -> str | None:
-    """The commit of the checkout that this code runs from; None without a checkout, a commit or git."""
+    """Returns the commit of the checkout that this code runs from; None without a checkout, a commit or git."""
     checkout = Path(__file__).resolve().parents[1]
     command = ["git", "-C", str(checkout), "rev-parse", "--show-toplevel", "HEAD"]
     try:
@@ -29,6 +29,6 @@ def commit() -> str | None:
 
 
 def version_line(program: str) -> str:
-    """`polyspan-data 0.1.0`, and from a checkout ` (commit 5f0c…)`."""
+    """Returns `polyspan-data 0.1.0`, followed by ` (commit 5f0c…)` in a checkout."""
     found = commit()
     return f"{program} {polyspan_version()}" + (f" (commit {found})" if found else "")

@@ -20,7 +20,8 @@ MAX_EXCERPT_CHARS = 400
 class Reject:
     """One refused record, with the text that shows why.
 
-    >>> Reject("no_link", "mention", "8f…", "en-vi", "news.en", 17, "Hanoi ⟵ Anna lives in Hanoi. ||| Anna sống ở đây.")
+    >>> text = "Hanoi ⟵ Anna lives in Hanoi. ||| Anna sống ở đây."
+    >>> reject = Reject("no_link", "mention", "8f…", "en-vi", "news.en", 17, text)
     """
 
     reason: str  # a key of the schema's `Counts.REJECT_REASONS[unit]`

@@ -1,4 +1,4 @@
-"""Half-open spans. The unit is in the type's name and in every field that holds one."""
+"""Spans are half-open. The name of each type, and of each field that holds a span, contains the unit."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 class CharSpan(NamedTuple):
-    """Code points `[start, end)` of a text: `text[span.start:span.end]` is what the span covers."""
+    """Code points `[start, end)` of a text; the span covers `text[span.start:span.end]`."""
 
     start: int
     end: int
@@ -18,7 +18,7 @@ class CharSpan(NamedTuple):
 
 
 class TokenSpan(NamedTuple):
-    """Words `[start, end)` of a tokenised text, 0-based."""
+    """Words `[start, end)` of a tokenised text, counted from 0."""
 
     start: int
     end: int
@@ -27,7 +27,7 @@ class TokenSpan(NamedTuple):
         return isinstance(index, int) and self.start <= index < self.end
 
 
-# A list of `CharSpan` in a shard.
+# The Arrow type of a list of `CharSpan`.
 CHAR_SPANS = pa.list_(
     pa.field(
         "item",

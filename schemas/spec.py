@@ -18,7 +18,7 @@ SCHEMA_KEY = b"polyspan.schema"  # of an Arrow schema's metadata: name and versi
 
 
 class Example(Protocol):
-    """One row of a dataset as a Python value."""
+    """What the Python classes of all schemas have in common; an instance holds one row of a dataset."""
 
     @property
     def id(self) -> str:

@@ -74,7 +74,7 @@ def tally_rows(tallies: Tallies, batch: pa.RecordBatch) -> None:
     tally(tallies, "masks_per_query", langs, pc.list_value_length(batch["query_mask_spans"]))
     answered = pc.indices_nonzero(answerable)
     tally(tallies, "answers_per_example", langs.take(answered), pc.list_value_length(answers).take(answered))
-    rows = pc.list_parent_indices(answers)  # of each answer
+    rows = pc.list_parent_indices(answers)  # the row of each answer
     spans = pc.list_flatten(answers)
     start, end = spans.field("start_char"), spans.field("end_char")
     tally(tallies, "answer_chars", langs.take(rows), pc.subtract(end, start))
@@ -82,16 +82,16 @@ def tally_rows(tallies: Tallies, batch: pa.RecordBatch) -> None:
 
 
 def language_statistics(lang: str, counts: AnchorCounts, tallies: dict[str, Counter[Any]]) -> dict[str, Any]:
-    def each(name: str) -> dict[str, int]:
+    def occurrences(name: str) -> dict[str, int]:
         return {str(value): count for value, count in sorted(tallies[name].items())}
 
     return {
         **counts.to_json(),
         "examples": counts.examples,
-        "answers_per_example": each("answers_per_example"),
+        "answers_per_example": occurrences("answers_per_example"),
         "answer_chars": quantiles(tallies["answer_chars"]),
         "answer_position_deciles": [tallies["answer_deciles"][decile] for decile in range(10)],
-        "masks_per_query": each("masks_per_query"),
+        "masks_per_query": occurrences("masks_per_query"),
         "query_chars": quantiles(tallies["query_chars"]),
         **{name: {kind: quantiles(tallies[f"{name} {kind}"]) for kind in _KINDS} for name in _MEASURES},
     }
@@ -103,8 +103,8 @@ def render_statistics(name: str, numbers: dict[str, Any]) -> list[str]:
     columns = ("entities", *_KINDS)
     every = {"all": totals} if len(languages) > 1 else {}
     rows = [
-        (lang, *(f"{of[column]:,}" for column in columns), f"{of['answerable'] + of['unanswerable']:,}")
-        for lang, of in (languages | every).items()
+        (lang, *(f"{values[column]:,}" for column in columns), f"{values['answerable'] + values['unanswerable']:,}")
+        for lang, values in (languages | every).items()
     ]
     lines = [
         f"{name}: {numbers['schema']}, {numbers['rows']:,} examples, {numbers['shards']:,} shards, "
@@ -112,22 +112,22 @@ def render_statistics(name: str, numbers: dict[str, Any]) -> list[str]:
         "",
         *_table([("language", *columns, "examples"), *rows]),
     ]
-    for lang, of in languages.items():
-        saved = dict(by_count(of["links_saved_by"]))
+    for lang, values in languages.items():
+        saved = dict(by_count(values["links_saved_by"]))
         lines += [
             "",
-            *ledger_lines(lang, of, AnchorCounts),
-            f"  links saved by       {counts_line(saved, of['mentions'])}",
-            f"  answers per example  {counts_line(of['answers_per_example'], of['answerable'])}",
-            f"  answer characters    {quantiles_line(of['answer_chars'])}",
-            f"  answer position      {histogram_line(of['answer_position_deciles'])}",
-            f"  masks per query      {counts_line(of['masks_per_query'], of['examples'])}",
-            f"  query characters     {quantiles_line(of['query_chars'])}",
+            *ledger_lines(lang, values, AnchorCounts),
+            f"  links saved by       {counts_line(saved, values['mentions'])}",
+            f"  answers per example  {counts_line(values['answers_per_example'], values['answerable'])}",
+            f"  answer characters    {quantiles_line(values['answer_chars'])}",
+            f"  answer position      {histogram_line(values['answer_position_deciles'])}",
+            f"  masks per query      {counts_line(values['masks_per_query'], values['examples'])}",
+            f"  query characters     {quantiles_line(values['query_chars'])}",
         ]
         for name, label in zip(
             _MEASURES, ("context characters", "words before: drawn", "words before: cut"), strict=True
         ):
-            lines += [f"  {label:19}  {kind:12}  {quantiles_line(of[name][kind])}" for kind in _KINDS]
+            lines += [f"  {label:19}  {kind:12}  {quantiles_line(values[name][kind])}" for kind in _KINDS]
     return lines
 
 

@@ -53,14 +53,14 @@ def render_statistics(name: str, numbers: dict[str, Any]) -> list[str]:
         f"{name}: {numbers['schema']}, candidates for {numbers['rows']:,} questions, {numbers['shards']:,} shards, "
         f"{numbers['bytes']:,} bytes"
     ]
-    for lang, of in numbers["languages"].items():
-        recalls = (f"@{k} {share(of[f'hits_at_{k}'], of['examples'])}" for k in RECALL_AT)
+    for lang, values in numbers["languages"].items():
+        recalls = (f"@{k} {share(values[f'hits_at_{k}'], values['examples'])}" for k in RECALL_AT)
         lines += [
             "",
-            *ledger_lines(lang, of, CandidateCounts),
+            *ledger_lines(lang, values, CandidateCounts),
             f"  recall                   {' · '.join(recalls)}",
-            f"  candidates per question  {quantiles_line(of['candidates_per_question'])}",
-            f"  candidate characters     {quantiles_line(of['candidate_chars'])}",
+            f"  candidates per question  {quantiles_line(values['candidates_per_question'])}",
+            f"  candidate characters     {quantiles_line(values['candidate_chars'])}",
         ]
     return lines
 

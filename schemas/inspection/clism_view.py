@@ -64,7 +64,7 @@ def render_example(example: ClismExample, color: bool = False) -> str:
 
 def tally_rows(tallies: Tallies, batch: pa.RecordBatch) -> None:
     pairs, questions, texts = langs_of(batch), batch["questions"], batch["target_text"]
-    rows = pc.list_parent_indices(questions)  # of each question
+    rows = pc.list_parent_indices(questions)  # the row of each question
     question = {name: pc.list_flatten(questions).field(name) for name in questions.type.value_type.names}
     start, end = question["answer_start_char"], question["answer_end_char"]
     strings = texts.to_pylist()
@@ -109,17 +109,18 @@ def render_statistics(name: str, numbers: dict[str, Any]) -> list[str]:
         f"{name}: {numbers['schema']}, {numbers['rows']:,} examples, {numbers['totals']['questions']:,} questions, "
         f"{numbers['shards']:,} shards, {numbers['bytes']:,} bytes"
     ]
-    for pair, of in numbers["pairs"].items():
+    for pair, values in numbers["pairs"].items():
+        words = quantiles_line(values["answer_words"]) if values["answer_words"] else "not spaced"
         lines += [
             "",
-            *ledger_lines(pair, of, PairCounts),
-            f"  questions per example  {counts_line(of['questions_per_example'], of['examples'])}",
-            f"  entity labels          {counts_line(of['entity_labels'], of['questions'])}",
-            f"  answer characters      {quantiles_line(of['answer_chars'])}",
-            f"  answer words           {quantiles_line(of['answer_words']) if of['answer_words'] else 'not spaced'}",
-            f"  answer position        {histogram_line(of['answer_position_deciles'])}",
-            f"  alignment score        {quantiles_line(of['alignment_score'])}",
-            f"  corpora                {counts_line(of['corpora'], of['examples'])}",
+            *ledger_lines(pair, values, PairCounts),
+            f"  questions per example  {counts_line(values['questions_per_example'], values['examples'])}",
+            f"  entity labels          {counts_line(values['entity_labels'], values['questions'])}",
+            f"  answer characters      {quantiles_line(values['answer_chars'])}",
+            f"  answer words           {words}",
+            f"  answer position        {histogram_line(values['answer_position_deciles'])}",
+            f"  alignment score        {quantiles_line(values['alignment_score'])}",
+            f"  corpora                {counts_line(values['corpora'], values['examples'])}",
         ]
     return lines
 

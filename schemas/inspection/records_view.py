@@ -116,7 +116,7 @@ def tally_questions(tallies: Tallies, batch: pa.RecordBatch) -> None:
     tally(tallies, "answers_per_question", langs, pc.list_value_length(batch["answer_texts"]))
     tally(tallies, "query_chars", langs, pc.utf8_length(batch["query"]))
     tally(tallies, "context_chars", langs, context_chars)
-    rows, spans = pc.list_parent_indices(answers), pc.list_flatten(answers)  # of each answer with a known span
+    rows, spans = pc.list_parent_indices(answers), pc.list_flatten(answers)  # of answers with a known span
     start, end = spans.field("start_char"), spans.field("end_char")
     tally(tallies, "answer_chars", langs.take(rows), pc.subtract(end, start))
     tally(tallies, "answer_position", langs.take(rows), deciles(start, end, context_chars.take(rows)))
@@ -181,12 +181,12 @@ def render_statistics(name: str, numbers: dict[str, Any]) -> list[str]:
         f"{numbers['bytes']:,} bytes"
     ]
     width = max(map(len, _REPORTED))
-    for lang, of in numbers["languages"].items():
-        lines += ["", *ledger_lines(lang, of, RecordCounts)]
+    for lang, values in numbers["languages"].items():
+        lines += ["", *ledger_lines(lang, values, RecordCounts)]
         lines += [
-            f"  {in_words(column):{width}}  {line(of[column])}"
+            f"  {in_words(column):{width}}  {line(values[column])}"
             for column, (_, line) in _REPORTED.items()
-            if column in of
+            if column in values
         ]
     return lines
 

@@ -1,4 +1,4 @@
-"""Text of a corpus on a terminal: spans marked and coloured, right-to-left text kept in its place."""
+"""Prints corpus text on a terminal: marks and colours spans, isolates right-to-left text, hides control characters."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import unicodedata
 from typing import NamedTuple
 
 _COLOURS = (32, 33, 36, 35, 34, 31)  # ANSI: number 1 is green
-_ISOLATE, _END_ISOLATE = "\u2068", "\u2069"  # of Unicode's bidirectional algorithm
-# Text of a corpus must not steer the terminal: its control characters and overrides of direction are spelt out.
+_ISOLATE, _END_ISOLATE = "\u2068", "\u2069"  # Unicode's bidirectional algorithm
+# Text of a corpus must not control the terminal, so control characters and overrides of direction are spelt out.
 _VISIBLE = (
     {code: chr(0x2400 + code) for code in range(0x20)}
     | {0x7F: "\u2421"}
@@ -16,7 +16,7 @@ _VISIBLE = (
 
 
 class Mark(NamedTuple):
-    """What is shown instead of `[start, end)` of a text, in the colour of its number."""
+    """A text that is shown instead of `[start, end)`, in the colour of its number."""
 
     start: int
     end: int
@@ -25,11 +25,11 @@ class Mark(NamedTuple):
 
 
 def marked(text: str, marks: list[Mark], isolate: bool, color: bool) -> str:
-    shown, at = "", 0
+    shown, end = "", 0
     for mark in sorted(marks):
-        shown += visible(text[at : mark.start]) + coloured(isolated(mark.shown, isolate), mark.number, color)
-        at = mark.end
-    return shown + visible(text[at:])
+        shown += visible(text[end : mark.start]) + coloured(isolated(mark.shown, isolate), mark.number, color)
+        end = mark.end
+    return shown + visible(text[end:])
 
 
 def visible(text: str) -> str:
@@ -41,7 +41,7 @@ def has_right_to_left(text: str) -> bool:
 
 
 def isolated(text: str, isolate: bool) -> str:
-    """So that a terminal orders the text by itself, and its brackets and number stay where it stands."""
+    """Wraps the text so that a terminal lays it out separately from the text around it."""
     return f"{_ISOLATE}{text}{_END_ISOLATE}" if isolate else text
 
 

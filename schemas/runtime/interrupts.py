@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM end a command within a second, at any moment: one line, exit code 130 or 143, no process left.
+"""Ctrl-C and SIGTERM end a command within a second with one line, exit code 130 or 143, and no process left.
 
-Every output of ours survives SIGKILL at any moment, so there is nothing that a command must finish. A thread of its own
-waits for the signal, because the main thread may be busy in native code or in a library that catches exceptions.
+All outputs survive SIGKILL at any moment, so a command has nothing to finish. A separate thread waits for the signal,
+because the main thread may be busy in native code or in a library that catches exceptions.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _cleanups: list[Callable[[], None]] = []
 
 @contextmanager
 def cleaned_up(cleanup: Callable[[], None]) -> Iterator[None]:
-    """Inside, a signal runs `cleanup` before the process ends; it must take no longer than deleting a file."""
+    """Inside the block, a signal runs `cleanup` before the process ends. It must be as quick as deleting a file."""
     _cleanups.append(cleanup)
     try:
         yield
@@ -29,7 +29,7 @@ def cleaned_up(cleanup: Callable[[], None]) -> Iterator[None]:
 
 
 def end_at_once(command: str) -> None:
-    """SIGINT and SIGTERM end the process with one line from here on; for the seconds in which a command is imported."""
+    """Makes SIGINT and SIGTERM end the process with one line. Used for the seconds in which a command is imported."""
 
     def end(number: int, _: object) -> None:
         os.write(2, f"{command}: Stopped. Repeat the command.\n".encode())
@@ -41,7 +41,7 @@ def end_at_once(command: str) -> None:
 
 @contextmanager
 def ended_by_signals(command: str, hint: str) -> Iterator[None]:
-    """Inside, SIGINT and SIGTERM print `command: Stopped. hint` and end this process and all that it started.
+    """Inside the block, SIGINT and SIGTERM print `command: Stopped. hint` and end this process and its descendants.
 
     Does nothing outside the main thread, where Python allows no handlers.
     """
@@ -73,7 +73,7 @@ def _watch(receiver: int, command: str, hint: str) -> None:
 
 def _end(command: str, hint: str, code: int) -> None:
     logging.disable()
-    stream, sys.stderr = sys.stderr, open(os.devnull, "w")  # noqa: SIM115  (other threads' tracebacks go there)
+    stream, sys.stderr = sys.stderr, open(os.devnull, "w")  # noqa: SIM115  (hides other threads' tracebacks)
     kill(descendants())
     for cleanup in reversed(_cleanups):
         with suppress(Exception):
@@ -91,7 +91,7 @@ def kill(processes: Iterable[int]) -> None:
 
 
 def descendants() -> set[int]:
-    """The processes that this one has started, directly or not (Linux; elsewhere none are found)."""
+    """Returns the processes that this one has started, directly or not; on systems other than Linux none."""
     children: dict[int, list[int]] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError, ValueError, IndexError):

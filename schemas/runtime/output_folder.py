@@ -1,18 +1,18 @@
-"""Output folders: only what Polyspan wrote is deleted, one process writes at a time, a new output replaces an old one.
+"""Output folders: Polyspan deletes only what it wrote, one process writes at a time, a new output replaces an old one.
 
-A folder may be written to if it is new or empty, or if it carries a mark of ours (`manifest.json` of a dataset,
+A folder may be written to if it is new or empty, or if it has a mark of ours (`manifest.json` of a dataset,
 `run.json` of a training run, …). Each kind of output has a function that reads its mark and lists the files that
 belong to it (`FilesOf`). Files that no mark lists are foreign: they are never deleted, and an output that holds any is
 refused.
 
-What replaces an existing output is written beside it and exchanged with it when it is complete:
+A new output is written beside the existing one and exchanged with it when it is complete:
 
     out/          the old output, whole until the exchange     out/          the new output
-    .out.new/     the new one, in the making               →   .out.new/     the old one, then deleted
-        .polyspan-new   marks the new one until all is done
+    .out.new/     the new output, unfinished               →   .out.new/     the old output, then deleted
+        .polyspan-new   marks the new output until the end
 
-Linux and macOS exchange two folders in one step. Where the file system cannot, three renames do it, with a third name
-(`.out.old`); a process that dies between them leaves both outputs whole, and the next command puts the old one back.
+Linux and macOS exchange two folders in one step. If the file system cannot, three renames do it with a third name,
+`.out.old`. A process that dies between them leaves both outputs whole, and the next command puts the old one back.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 def check_output(folder: Path, files_of: FilesOf, inputs: Mapping[str, Iterable[str | Path]] | None = None) -> bool:
-    """Whether the folder holds an output of this kind; False if it is new or empty.
+    """Returns whether the folder holds an output of this kind; False if it is new or empty.
 
     `inputs` are the local paths that each option names. Raises `ConfigError` if the folder is a file, holds files that
     Polyspan did not write, or contains one of the inputs.
@@ -86,14 +86,15 @@ def refuse_inputs_inside(folder: Path, inputs: Mapping[str, Iterable[str | Path]
 
 
 def foreign_files(folder: Path, own: AbstractSet[str]) -> list[str]:
-    """The files and links in the folder that neither `own` lists nor a temporary name of ours tells, sorted."""
+    """Returns, sorted, the files and links in the folder that `own` does not list and that are not temporary files of
+    ours."""
     return sorted(name for name in files_in(folder) if name not in own and not _is_temporary(folder, name))
 
 
 def delete_output(folder: Path, files_of: FilesOf) -> None:
-    """Deletes the files that the folder's mark lists, our temporary ones, and the folders that this leaves empty.
+    """Deletes the files that the folder's mark lists, our temporary files, and the folders that become empty.
 
-    The mark itself goes last, so that a process that dies here leaves what the next command recognises. Raises
+    The mark is deleted last, so that the next command recognises what a process that dies here leaves. Raises
     `ConfigError` for a folder that has files but no mark.
     """
     own = files_of(folder)
@@ -107,14 +108,14 @@ def delete_output(folder: Path, files_of: FilesOf) -> None:
 
 
 def delete_temporary_files(folder: Path) -> None:
-    """Deletes what a process that died left under temporary names, but for the marks of a replacement."""
+    """Deletes the temporary files of a process that died, except for the marks of a replacement."""
     names = [name for name in files_in(folder) if _TEMPORARY.fullmatch(name.rpartition("/")[2])]
     if names:
         delete_files(folder, names)
 
 
 def delete_files(folder: Path, names: Iterable[str]) -> None:
-    """Deletes these files, marks last, and the folders below `folder` that this leaves empty."""
+    """Deletes these files, marks last, and the folders below `folder` that become empty."""
     for name in sorted(names, key=_deletion_order):
         if not (name == LOCK and _is_held(folder / name)):
             (folder / name).unlink(missing_ok=True)
@@ -136,10 +137,10 @@ def _deletion_order(name: str) -> tuple[bool, bool, int, str]:
 
 
 def files_in(folder: Path) -> Iterator[str]:
-    """Every file and link below the folder, relative to it; links to folders are not followed."""
+    """Yields every file and link below the folder, relative to it. Links to folders are not followed."""
     for path, folders, files in os.walk(folder):
         inside = Path(path)
-        for name in (*files, *(each for each in folders if (inside / each).is_symlink())):
+        for name in (*files, *(name for name in folders if (inside / name).is_symlink())):
             yield (inside / name).relative_to(folder).as_posix()
 
 
@@ -158,7 +159,7 @@ def _some(names: list[str]) -> str:
 
 
 def differences(before: Any, now: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """Name and difference of every plain value (of JSON) that differs between two configurations."""
+    """Yields the name and a description of every JSON value that differs between two configurations."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in {**before, **now}:
             yield from differences(before.get(key), now.get(key), f"{name}.{key}".lstrip("."))
@@ -172,7 +173,7 @@ _held: dict[tuple[int, int], int] = {}  # device and inode of each lock file of 
 
 
 def _close_in_child() -> None:
-    """A forked child (a data loader's worker) would otherwise keep the lock after its parent has died."""
+    """Closes the lock files in a forked child (a data loader's worker), so that the lock ends with its parent."""
     for handle in _held.values():
         os.close(handle)
     _held.clear()
@@ -183,13 +184,14 @@ os.register_at_fork(after_in_child=_close_in_child)
 
 @contextmanager
 def locked(folder: Path, becomes: Path | None = None) -> Iterator[None]:
-    """Inside, no other process writes to the folder, which is created if needed, and deleted if it ends up empty.
+    """Inside the block, no other process writes to the folder. It is created if needed, and deleted if it is empty at
+    the end.
 
-    `becomes` is the folder's path after an exchange inside the block, if there is one.
+    `becomes` is the folder's path after an exchange inside the block.
 
-    Raises `ConfigError` naming host, process and start of the process that has the lock. The operating system frees
+    Raises `ConfigError` naming host, number and start of the process that has the lock. The operating system frees
     the lock of a process that dies. On a file system without locks, a live process of this host is recognised by its
-    number; a process of another host cannot be, so its lock stays until somebody deletes the file.
+    number. A process of another host is not, so its lock remains until somebody deletes the file.
     """
     is_new = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
@@ -288,7 +290,7 @@ def _is_alive(pid: int) -> bool:
 
 
 def _holder(path: Path) -> dict[str, Any] | None:
-    """What a lock file says: host, pid, started; empty if it says nothing yet; None if it is no lock of ours."""
+    """Returns the content of a lock file: host, pid, started. Empty if nothing is written yet, None if not ours."""
     try:
         text = path.read_text(encoding="utf-8")
         values = json.loads(text) if text else {}
@@ -326,13 +328,13 @@ def _release(handle: int, paths: Iterable[Path]) -> None:
 
 
 def staging(folder: Path) -> Path:
-    """Where the output that will replace `folder` is written: `.out.new` beside `out`."""
+    """Returns the folder in which the new output is written: `.out.new` beside `out`."""
     real = folder.resolve()
     return real.with_name(f".{real.name}.new")
 
 
 def begin_replacement(folder: Path, files_of: FilesOf) -> Path:
-    """The staging folder, marked as new: an empty one, or that of a replacement that was interrupted.
+    """Returns the staging folder, marked as new. It is empty, or that of an interrupted replacement.
 
     Raises `ConfigError` if the folder cannot be exchanged, or if files that Polyspan did not write have its name.
     """
@@ -355,9 +357,9 @@ def begin_replacement(folder: Path, files_of: FilesOf) -> Path:
 
 @contextmanager
 def replacement(folder: Path, files_of: FilesOf) -> Iterator[Path]:
-    """Yields the staging folder, locked; what it holds at the end of the block takes the place of `folder`.
+    """Yields the locked staging folder, whose content replaces `folder` at the end of the block.
 
-    After an exception `folder` stays, and so does the staging folder, to go on with, unless it is empty.
+    After an exception `folder` is unchanged, and the staging folder is kept unless it is empty.
     """
     new = begin_replacement(folder, files_of)
     with locked(new, becomes=folder.resolve()):
@@ -390,13 +392,13 @@ def tidy(folder: Path, files_of: FilesOf) -> None:
 
 
 def needs_tidying(folder: Path) -> bool:
-    """Whether a process died between the exchange of two outputs and the end of its replacement."""
+    """Returns whether a process died between the exchange of two outputs and the end of the replacement."""
     old = staging(folder)
     return (folder / NEW).exists() or (old.exists() and not (old / NEW).exists())
 
 
 def recover(folder: Path, files_of: FilesOf) -> None:
-    """Puts the old output back after a process died between two of the renames that replace an exchange."""
+    """Puts the old output back if a process died between the renames that replace an exchange."""
     real = folder.resolve()
     parked, new = real.with_name(f".{real.name}.old"), staging(folder)
     if not parked.is_dir() or files_of(parked) is None or foreign_files(parked, files_of(parked) or set()):
@@ -410,7 +412,7 @@ def recover(folder: Path, files_of: FilesOf) -> None:
 
 
 def exchange(one: Path, other: Path) -> None:
-    """Swaps the names of two folders of one file system, in one step where the system can."""
+    """Swaps the names of two folders of one file system, in one step if the system can."""
     if not _exchange_at_once(one, other):
         parked = other.with_name(f".{other.name}.old")
         other.rename(parked)

@@ -1,8 +1,8 @@
-"""What files that we write say of where other files lie: enough to know them again, nothing of whose machine it was.
+"""Paths as they are written to files: enough to recognise them, without private parts of the machine's paths.
 
-A path inside the working folder is written relative to it, however it was given. Of any other only the last two parts
-are written, more where these do not tell two files apart, and never a home folder nor what is above it. An address such
-as `gs://bucket/news.en` stays, without user, password and query. Names on a hub stay as they are.
+A path inside the working folder is written relative to it. Of any other path only the last two parts are written, or
+more if two files have these in common, but never a home folder or its parents. An address such as `gs://bucket/news.en`
+is written without user, password and query. Names on a hub are not changed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PARTS = 2
 
 
 def shown_path(path: str | Path) -> str:
-    """How a path or pattern is written to a file that others may read.
+    """Returns a path or pattern as it may be written to a file that others read.
 
     >>> shown_path("/home/anna/work/data/news.en")  # in /home/anna/work
     'data/news.en'
@@ -34,7 +34,7 @@ def shown_path(path: str | Path) -> str:
 
 
 def shown_paths(paths: Iterable[str | Path]) -> dict[str, str]:
-    """Each path as it is written; different files are written differently, unless only their home folders differ."""
+    """Returns path → how it may be written. The texts of two files differ unless only their home folders differ."""
     names = {text: _shown(text, _PARTS) for text in map(str, paths)}
     namesakes = defaultdict(set)
     for text, name in names.items():
@@ -50,11 +50,8 @@ def shown_paths(paths: Iterable[str | Path]) -> dict[str, str]:
 
 
 def shown_text(text: str) -> str:
-    """A message with the paths in it as `shown_path` writes them.
-
-    >>> shown_text("/home/anna/work/a.json:3: expected an object")  # in /home/anna/work
-    'a.json:3: expected an object'
-    """
+    """Returns a message whose paths are written as `shown_path` does: in /home/anna/work, the text
+    `/home/anna/work/a.json:3: expected an object` becomes `a.json:3: expected an object`."""
     return _ABSOLUTE.sub(lambda found: shown_path(found[0]), text)
 
 
@@ -72,7 +69,7 @@ def _shown(path: str, parts: int) -> str:
 
 
 def _place(path: str) -> str:
-    """The same for every way to write a path, links aside."""
+    """Returns the absolute path. Symbolic links are not resolved."""
     return path if _SCHEME.match(path) else os.path.abspath(os.path.expanduser(path))
 
 

@@ -75,7 +75,7 @@ def _unmark(text: str, pattern: str) -> tuple[str, tuple[CharSpan, ...]]:
 
 
 def counts_of(rows: list[AnchorMrcExample]) -> dict[str, AnchorCounts]:
-    """By language: two pages and two links for each example, and a reject of every unit."""
+    """Counts two pages and two links for each example, and one reject of every unit for each language."""
     counts = {}
     for lang in sorted({row.lang for row in rows}):
         own = [row for row in rows if row.lang == lang]

@@ -24,7 +24,7 @@ def golden() -> ModuleType:
 
 @pytest.fixture(scope="session")
 def golden_anchors() -> ModuleType:
-    """The same for anchor-MRC."""
+    """The script that wrote the golden dataset of anchor-MRC, which has the same functions."""
     return script("make_anchor_mrc_1")
 
 

@@ -292,7 +292,7 @@ def test_statistics_agree_with_counting_by_hand(golden_anchors, tmp_path):
                 assert summary["mean"] == pytest.approx(sum(values) / len(values), abs=1e-3)
 
 
-def test_stats_are_told_to_people_and_to_machines(anchors, capsys):
+def test_stats_are_printed_as_text_and_as_json(anchors, capsys):
     assert main(["stats", str(anchors)]) == 0
     text = capsys.readouterr().out
     assert text.startswith("wiki: anchor_mrc/1, 17 examples, 2 shards")

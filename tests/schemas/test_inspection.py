@@ -174,7 +174,7 @@ def test_statistics_of_a_pair_that_gave_nothing(golden, tmp_path):
     assert main(["stats", str(tmp_path)]) == 0
 
 
-def test_stats_are_told_to_people_and_to_machines(dataset, capsys):
+def test_stats_are_printed_as_text_and_as_json(dataset, capsys):
     assert main(["stats", str(dataset)]) == 0
     text = capsys.readouterr().out
     assert "en-vi  3 pairs read → 2 examples (66.7% kept)" in text

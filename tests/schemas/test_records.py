@@ -108,7 +108,7 @@ def test_manifests_without_labels_are_read_and_written_as_they_were():
     assert broken.problems() == ["vi: 3 labels found, but 2 labels kept + 0 rejects = 2"]
 
 
-def test_accounts_are_told_in_words():
+def test_accounts_are_sentences():
     counts = RecordCounts(1_190, 1_188, {"breaks_contract": 2}, 3_000, 2_990, {"answer_elsewhere": 8, "null": 2})
     assert counts.accounts() == [
         "1,190 records read = 1,188 examples + 2 refused (breaks_contract 2)",

@@ -1,4 +1,4 @@
-"""Exact counts and a bounded sample of rejects. They are kept per chunk and can be added up in any order."""
+"""A ledger holds exact counts and a bounded sample of rejects. The ledgers of chunks add up in any order."""
 
 from __future__ import annotations
 
