@@ -168,12 +168,7 @@ def prepare(config: FinetuneConfig, data: Data, device: torch.device, is_new: bo
     steps = recipe.steps or max(1, math.ceil(recipe.epochs * steps_per_epoch))
     nn.Module.to(start.language_model, device)
     model = EncoderWithHeads(encoder, formulation.heads(start, recipe.seed)).to(device)
-    lines = [
-        *(head_line(name, has_pretrained_head(start, name, head)) for name, head in model.heads.items()),
-        *(f"  --train: {account}" for account in data.read.accounts),
-        *(f"  --dev: {account}" for account in data.dev.accounts),
-        *loss_lines(data, all_features, features),
-    ]
+    head_lines = [head_line(name, has_pretrained_head(start, name, head)) for name, head in model.heads.items()]
     return Prepared(
         config=replace(resolved, recipe=replace(resolved.recipe, steps=steps)),
         data=data,
@@ -186,7 +181,7 @@ def prepare(config: FinetuneConfig, data: Data, device: torch.device, is_new: bo
         run_data=run_data,
         features=features,
         model=model,
-        lines=lines,
+        lines=[*head_lines, *account_lines(data), *loss_lines(data, all_features, features)],
         steps_per_epoch=steps_per_epoch,
     )
 
@@ -400,6 +395,14 @@ def opening_line(run: Prepared, done: int) -> str:
 def head_line(name: str, is_pretrained: bool) -> str:
     """Says where a head's weights come from: CLISM's and mPMR's few-shot gains need a pre-trained head."""
     return f"  head {name}: {'of the starting model' if is_pretrained else 'new, with random weights'}"
+
+
+def account_lines(data: Data) -> list[str]:
+    """Says what became of all records and labels of the files."""
+    return [
+        *(f"  --train: {account}" for account in data.read.accounts),
+        *(f"  --dev: {account}" for account in data.dev.accounts),
+    ]
 
 
 def loss_lines(data: Data, all_features: Sequence[Any], features: Sequence[Any]) -> list[str]:
