@@ -1,4 +1,4 @@
-"""`polyspan-train finetune`: a task's files and an encoder → a model folder that `evaluate` and `predict` take."""
+"""`polyspan-train finetune`: trains an encoder on a task's files, for `evaluate` and `predict`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Prepared:
-    """All that training needs."""
+    """What `train_and_publish` needs."""
 
     config: FinetuneConfig  # with the precision and the number of steps that the run has
     data: Data
@@ -168,12 +168,7 @@ def prepare(config: FinetuneConfig, data: Data, device: torch.device, is_new: bo
     steps = recipe.steps or max(1, math.ceil(recipe.epochs * steps_per_epoch))
     nn.Module.to(start.language_model, device)
     model = EncoderWithHeads(encoder, formulation.heads(start, recipe.seed)).to(device)
-    lines = [
-        *(head_line(name, has_pretrained_head(start, name, head)) for name, head in model.heads.items()),
-        *(f"  --train: {account}" for account in data.read.accounts),
-        *(f"  --dev: {account}" for account in data.dev.accounts),
-        *loss_lines(data, all_features, features),
-    ]
+    head_lines = [head_line(name, has_pretrained_head(start, name, head)) for name, head in model.heads.items()]
     return Prepared(
         config=replace(resolved, recipe=replace(resolved.recipe, steps=steps)),
         data=data,
@@ -186,7 +181,7 @@ def prepare(config: FinetuneConfig, data: Data, device: torch.device, is_new: bo
         run_data=run_data,
         features=features,
         model=model,
-        lines=lines,
+        lines=[*head_lines, *account_lines(data), *loss_lines(data, all_features, features)],
         steps_per_epoch=steps_per_epoch,
     )
 
@@ -200,7 +195,7 @@ def train_and_publish(run: Prepared, command: str, is_new: bool) -> RunOutcome:
         evaluated = read_evaluations(output / DEV_FILE)
         return RunOutcome(evaluated[-1]["step"] if evaluated else steps, None, rank() == 0)
     done = from_first_rank(lambda: steps_done(output))
-    selection = Selection(output, done, run.config.patience) if rank() == 0 else None  # the first rank's alone
+    selection = Selection(output, done, run.config.patience) if rank() == 0 else None  # on the first rank only
     save = partial(save_weights, run)
     if agreed(selection is not None and selection.is_over):  # only the weights are still to be saved
         resume(output / "checkpoints", run.model, make_optimizer(run.model, run.config.recipe, run.device))
@@ -214,7 +209,7 @@ def train_and_publish(run: Prepared, command: str, is_new: bool) -> RunOutcome:
 
 
 def train_to_the_end(run: Prepared, selection: Selection | None, save: Save, changed: Sequence[str]) -> RunOutcome:
-    """Runs the loop with an evaluation on the dev files every so often. `selection`: the first rank's alone."""
+    """Trains and evaluates on the dev files. Only the first rank has a `selection`."""
     config, encoder = run.config, run.model.encoder
     every = config.evaluate_every or run.steps_per_epoch
 
@@ -246,7 +241,8 @@ def train_to_the_end(run: Prepared, selection: Selection | None, save: Save, cha
 
 
 def inference_settings_of(recipe: FinetuneRecipe, labels: tuple[str, ...], positions: int) -> InferenceSettings:
-    """What the recipe says of reading. Raises `ConfigError` if the encoder cannot read so much at once."""
+    """Returns the recipe's inference settings. Raises `ConfigError` if its sequences are longer than the encoder's
+    `positions`."""
     if recipe.max_tokens > positions:
         raise ConfigError(
             f"sequences of {recipe.max_tokens} tokens, but {recipe.model} has positions for {positions}. "
@@ -273,9 +269,9 @@ def read_data(config: FinetuneConfig) -> Data:
 
 
 def starting_model(recipe: FinetuneRecipe, records: Sequence[Any]) -> tuple[Pretrained, str]:
-    """The model that training begins with; and the fingerprint of its weights."""
+    """Returns the model that training starts from, and the fingerprint of its weights."""
     if recipe.model == "tiny":
-        torch.set_num_threads(1)  # more would gain nothing here, and wait for one another on a busy machine
+        torch.set_num_threads(1)  # the model is too small to gain by more threads
         texts = islice((text for record in records for text in texts_of(record)), MOST_TEXTS)
         start = random_model(train_tokenizer(texts), recipe.seed)
     else:
@@ -306,7 +302,7 @@ def dev_sets(config: FinetuneConfig) -> Dev:
         return Dev((), {}, ())
     task = config.dev_task or config.recipe.task
     read = read_records(config.dev, task, config.dev_langs, labelled=True)
-    if without := [each for each in read.records if isinstance(each, MrcExample) and not each.answer_texts]:
+    if without := [record for record in read.records if isinstance(record, MrcExample) and not record.answer_texts]:
         raise InputError(
             f"--dev: {len(without):,} of {len(read.records):,} questions are unanswerable, such as {without[0].id}; "
             "the scorer of SQuAD 1.1 compares with answers. Take them out of the files"
@@ -320,7 +316,7 @@ def dev_sets(config: FinetuneConfig) -> Dev:
 
 
 def agreed(by_the_first: bool) -> bool:
-    """What the first rank says, on every rank; the others say False."""
+    """Returns the first rank's value on every rank; the other ranks pass False."""
     return bool(all_reduce_sum(torch.tensor(float(by_the_first))).item())
 
 
@@ -336,8 +332,8 @@ def save_weights(run: Prepared, folder: str, steps: int, scores: dict[str, float
 
 
 def publish(output: Path, save: Save, steps: int, selection: Selection) -> None:
-    """The best weights as model/; the last ones beside them if they are others. The checkpoints, thrice the model's
-    size, go. May be repeated."""
+    """Publishes the best weights as model/, and the last ones as last/ if they are others. Deletes the checkpoints,
+    which are three times the model's size. May be repeated."""
     if best := selection.best:
         if best["step"] != steps:
             save("last", steps, flat(selection.rows[-1]["figures"]))
@@ -352,7 +348,7 @@ def publish(output: Path, save: Save, steps: int, selection: Selection) -> None:
 
 
 def delete_checkpoints(output: Path) -> None:
-    """All at once, so that no half of one is taken for a damaged one."""
+    """Renames the folder first, so that no checkpoint that is deleted in part is taken for a damaged one."""
     doomed = atomic_write.temporary(output / "checkpoints")
     if (output / "checkpoints").exists():
         (output / "checkpoints").rename(doomed)
@@ -360,8 +356,8 @@ def delete_checkpoints(output: Path) -> None:
 
 
 def steps_done(output: Path) -> int:
-    found, _ = checkpoint.newest_sound(output / "checkpoints")
-    return checkpoint.step_of(found) if found else 0
+    newest, _ = checkpoint.newest_sound(output / "checkpoints")
+    return checkpoint.step_of(newest) if newest else 0
 
 
 # --- what the run says of itself --------------------------------------------------------------------------------------
@@ -399,6 +395,14 @@ def opening_line(run: Prepared, done: int) -> str:
 def head_line(name: str, is_pretrained: bool) -> str:
     """Says where a head's weights come from: CLISM's and mPMR's few-shot gains need a pre-trained head."""
     return f"  head {name}: {'of the starting model' if is_pretrained else 'new, with random weights'}"
+
+
+def account_lines(data: Data) -> list[str]:
+    """Says what became of all records and labels of the files."""
+    return [
+        *(f"  --train: {account}" for account in data.read.accounts),
+        *(f"  --dev: {account}" for account in data.dev.accounts),
+    ]
 
 
 def loss_lines(data: Data, all_features: Sequence[Any], features: Sequence[Any]) -> list[str]:

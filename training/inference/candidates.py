@@ -1,9 +1,9 @@
-"""Stage one of two-stage training: a baseline's best answers to the records that are trained on (two-stage,
+"""Makes the candidates of two-stage training: a baseline's best answers to the training records (two-stage,
 Hard-Learning Algorithm), as a dataset of schema candidates/1.
 
-Its manifest names the baseline, by the fingerprint of its weights, and the records, and counts how many have a true
-answer among the first 1, 3, 5 and 10 (two-stage, table 2), and 20, the size of Z. Spans are code points, so any
-tokenizer's model can be trained on them.
+The manifest identifies the baseline by the fingerprint of its weights, and the records by their checksum. It counts the
+records with a true answer among the first 1, 3, 5 and 10 candidates (two-stage, table 2), and 20, the size of Z. Spans
+are in code points, so that models with any tokenizer can be trained on them.
 """
 
 from __future__ import annotations
@@ -55,10 +55,11 @@ def _folder_of(config: FinetuneConfig) -> Path:
 
 
 def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -> dict[MrcExample, list[CharSpan]]:
-    """Those of a run's records, from `candidates/` in its folder. The first rank makes them, unless they are there.
+    """Returns the candidates of a run's records from `candidates/` in its folder. The first rank makes them if they do
+    not exist.
 
-    Raises `ConfigError` if the baseline is for no questions, or if what is there is of another baseline or of other
-    records.
+    Raises `ConfigError` if the baseline does not answer questions, or if the candidates there are of another baseline
+    or of other records.
     """
     assert isinstance(config.recipe.method, TwoStage)
     folder, size = _folder_of(config), config.recipe.method.candidates
@@ -66,8 +67,8 @@ def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -
         baseline = load_predictor(config.baseline, torch.device("cpu"))
         made_of = about(_name_of(config), baseline, records, size)
         if not (folder.exists() and _are_made_of(folder, made_of, config.overwrite)):
-            with process_group() as found:
-                device = choose_device(config.device, found)
+            with process_group() as process_device:
+                device = choose_device(config.device, process_device)
             baseline.model.to(device)
             log_line(f"The baseline {config.baseline} answers {len(records):,} questions")
             index = make_candidates(
@@ -85,13 +86,13 @@ def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -
 
 
 def _name_of(config: FinetuneConfig) -> str:
-    """The baseline's path; within the run's own folder relative to that, which may yet change its name."""
+    """Returns the baseline's path, relative to the run's folder if it is inside: that folder may be renamed later."""
     output, baseline = Path(config.output), Path(config.baseline)
     return baseline.relative_to(output).as_posix() if baseline.is_relative_to(output) else config.baseline
 
 
 def about(name: str, baseline: Predictor, records: Sequence[MrcExample], size: int) -> dict[str, Any]:
-    """What candidates are made of, as their manifest holds it. The baseline's weights are in the host's memory."""
+    """Returns the manifest's description of what the candidates are made of. The baseline must be on the CPU."""
     if not isinstance(baseline.formulation, PlainQuestions):
         raise ConfigError(
             f"--baseline {name}: expected a model that answers questions with its start and end scores, found one of "
@@ -117,21 +118,21 @@ def make_candidates(
     precision: Literal["bf16", "fp32"] = "fp32",
     overwrite: bool = False,
 ) -> Manifest:
-    """Writes the baseline's best answers to the records, in their order. `made_of` is `about`'s.
+    """Writes the baseline's best answers to the records, in their order. `made_of` is the result of `about`.
 
-    The baseline knows nothing of the true answers, though they are what it was trained on.
+    The baseline predicts without the true answers, although it was trained on them.
     """
     assert isinstance(baseline.formulation, PlainQuestions)
-    # Twice as many, since spans of tokens are sometimes one in the text: before Chinese stands a "▁" of its own.
+    # Twice as many, since several spans of tokens may be one in the text: a "▁" without text precedes Chinese words.
     formulation = replace(baseline.formulation, best=2 * made_of["size"])
     predictions = predict(baseline.model, formulation, records, baseline.device, precision)
     counts: dict[str, CandidateCounts] = defaultdict(CandidateCounts)
 
     def counted() -> Iterator[CandidateSet]:
         for record, prediction in zip(records, predictions, strict=True):
-            found = candidate_set(record, prediction.spans[: made_of["size"]])
-            counts[found.lang] += found.counts
-            yield found
+            candidates = candidate_set(record, prediction.spans[: made_of["size"]])
+            counts[candidates.lang] += candidates.counts
+            yield candidates
 
     config = {**made_of, "precision": precision}
     return write_dataset(
@@ -140,7 +141,7 @@ def make_candidates(
 
 
 def candidate_set(record: MrcExample, spans: Sequence[Span]) -> CandidateSet:
-    """A record's row; the spans come best first. One is true if SQuAD's exact match says so (two-stage, table 2)."""
+    """Returns a record's row. `spans`: best first. A span is true if it is SQuAD's exact match (two-stage, table 2)."""
     golds = {normalize(text) for text in record.answer_texts}
     true = [rank for rank, span in enumerate(spans, 1) if normalize(span.text) in golds]
     candidates = tuple(Candidate(span.start_char, span.end_char, span.score) for span in spans)
@@ -148,14 +149,14 @@ def candidate_set(record: MrcExample, spans: Sequence[Span]) -> CandidateSet:
 
 
 def read_candidates(folder: str | Path, records: Sequence[MrcExample]) -> dict[MrcExample, list[CharSpan]]:
-    """Each record's candidates, best first. The keys are whole records: an id may stand in several languages.
+    """Returns each record's candidates, best first. The keys are records, since several languages may share an id.
 
     Raises `DatasetError` if the folder is no sound dataset, `InputError` if its rows are not those of these records.
     """
     index = manifest.load(folder)
     if index.schema != SCHEMA:
         raise InputError(f"{folder}: expected a dataset of schema {SCHEMA}, found {index.schema}")
-    found: dict[MrcExample, list[CharSpan]] = {}
+    spans: dict[MrcExample, list[CharSpan]] = {}
     for row, (record, candidates) in enumerate(zip_longest(records, read_examples(folder))):
         if not (record and candidates and (record.id, record.lang) == (candidates.id, candidates.lang)):
             expected, there = (f"{each.id} ({each.lang})" if each else "no more" for each in (record, candidates))
@@ -163,12 +164,12 @@ def read_candidates(folder: str | Path, records: Sequence[MrcExample]) -> dict[M
                 f"{folder}, row {row}: expected question {expected}, found {there}: the candidates were made of other "
                 "records. Repeat the command with --overwrite, or take another --output"
             )
-        found[record] = [CharSpan(each.start_char, each.end_char) for each in candidates.candidates]
-    return found
+        spans[record] = [CharSpan(span.start_char, span.end_char) for span in candidates.candidates]
+    return spans
 
 
 def recall(index: Manifest) -> dict[int, float]:
-    """k → how many questions have a true answer among their first k candidates, in percent (two-stage, table 2)."""
+    """Returns k → percentage of questions with a true answer among their first k candidates (two-stage, table 2)."""
     counts = index.totals
     assert isinstance(counts, CandidateCounts)
     return {k: 100 * hits / max(1, counts.examples) for k, hits in counts.hits.items()}

@@ -1,4 +1,4 @@
-"""Batches of features that are all in memory, as in fine-tuning, by the plan and loader of pre-training."""
+"""Makes batches of features that are in memory, as in fine-tuning, with the plan and loader of pre-training."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Rows:
-    """As the loader reads rows."""
+    """The features, in the form in which the loader reads rows."""
 
-    of: Sequence[Any]
+    features: Sequence[Any]
 
     def __getitem__(self, row: int) -> Any:
-        return self.of[row]
+        return self.features[row]
 
     def file_of(self, row: int) -> str:
         return "the training files"
@@ -44,7 +44,7 @@ class _Collator:
 
 
 def batches_of(config: FinetuneConfig, formulation: Formulation, features: Sequence[Any], pin_memory: bool) -> Batches:
-    lengths = np.array([len(each.ids) for each in features], np.float32)
+    lengths = np.array([len(feature.ids) for feature in features], np.float32)
     plan = Plan(np.zeros(len(features), np.int64), [1.0], lengths, config.recipe.batch_size, config.recipe.seed)
     return Batches(
         _Rows(features),

@@ -1,4 +1,4 @@
-"""Entities by a query for each label: what is read, and how the spans found become tags (mPMR, 3; decision 23)."""
+"""Finds entities with one query per label: makes the windows, and turns spans into tags (mPMR, 3; decision 23)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from training.tasks.tags import Entity, tags_of
 def label_windows(
     records: Sequence[TaggingExample], encoder: TextEncoder, settings: InferenceSettings
 ) -> list[MrcWindow]:
-    """Of each record first all windows that ask for the first label, then those of the next. Raises `InputError` if a
-    record has an entity of none of them."""
+    """Returns the windows of each record: first all that ask for the first label, then those of the next label. Raises
+    `InputError` if a record has an entity of another label."""
     labels = settings.labels
     for record in records:
         for tag in record.tags:
@@ -30,7 +30,7 @@ def label_windows(
     queries = [query for record in records for query in tag_queries(record, labels)]
     words = [record.tokens for record in records for _ in labels]
     windows = word_windows(queries, words, encoder, settings)
-    return [each._replace(record=each.record // len(labels)) for each in windows]
+    return [window._replace(record=window.record // len(labels)) for window in windows]
 
 
 def entity_scores(
@@ -38,26 +38,28 @@ def entity_scores(
     windows: Sequence[MrcWindow],
     found: Iterable[Iterable[tuple[int, int, float]]],
 ) -> list[dict[Entity, float]]:
-    """Of each record, the score S of every entity that was found in a window: its start and end in code points, both at
-    words' edges. Where windows overlap, an entity has the best of its scores."""
-    word_starting = [{start: word for word, (start, end) in enumerate(each.tokens) if start < end} for each in records]
-    word_ending = [{end: word for word, (start, end) in enumerate(each.tokens) if start < end} for each in records]
+    """Returns for each record: entity → its score S. `found` has the spans of each window: start and end in code
+    points, both at words' edges, and S. An entity that several windows hold gets the best of its scores."""
+    word_starting = [
+        {start: word for word, (start, end) in enumerate(record.tokens) if start < end} for record in records
+    ]
+    word_ending = [{end: word for word, (start, end) in enumerate(record.tokens) if start < end} for record in records]
     best: list[dict[Entity, float]] = [{} for _ in records]
     for window, spans in zip(windows, found, strict=True):
         assert window.label is not None
-        at = window.record
+        record = window.record
         for start, end, score in spans:
-            entity = Entity(word_starting[at][start], word_ending[at][end] + 1, window.label)
-            best[at][entity] = max(score, best[at].get(entity, -np.inf))
+            entity = Entity(word_starting[record][start], word_ending[record][end] + 1, window.label)
+            best[record][entity] = max(score, best[record].get(entity, -np.inf))
     return best
 
 
 def without_overlaps(record: TaggingExample, scores: Mapping[Entity, float], labels: Sequence[str]) -> Prediction:
-    """Of entities that overlap, nested ones included and whatever their labels, the one with the best S stays; of
-    equally good ones the earlier, then the shorter, then the label that comes first in `labels`. (They are taken from
-    the best to the worst, each unless it shares a word with one that was taken.)"""
+    """Returns the prediction without overlapping or nested entities. Entities are taken from the best S to the worst,
+    except those that share a word with one that was taken. Ties go to the earlier entity, then to the shorter, then to
+    the label that comes first in `labels`."""
     numbers = {label: number for number, label in enumerate(labels)}
-    order = sorted(scores, key=lambda each: (-scores[each], each.start, each.end, numbers[each.type]))
+    order = sorted(scores, key=lambda entity: (-scores[entity], entity.start, entity.end, numbers[entity.type]))
     taken: set[int] = set()
     kept, spans = [], []
     for entity in order:
@@ -71,13 +73,14 @@ def without_overlaps(record: TaggingExample, scores: Mapping[Entity, float], lab
 
 
 def word_edges(window: MrcWindow) -> tuple[np.ndarray, np.ndarray]:
-    """Of each token of the context: is it the first of a word, is it the last? The window is one of `word_windows`.
+    """Returns two masks over the tokens of the context: first token of a word, last token of a word. The window is one
+    of `word_windows`.
 
-    A "▁" that stands alone before a word is neither. Of a word that is too long for any window, what this one holds
-    counts as the word.
+    A "▁" without text before a word is neither. Of a word that is longer than a window, the part in this window counts
+    as the word.
     """
     has_text = window.starts < window.ends
-    # Tokens stand at their words' own edges.
+    # Tokens have their words' offsets.
     same = (window.starts[1:] == window.starts[:-1]) & has_text[1:] & has_text[:-1]  # word as the token before
     return has_text & ~np.concatenate([[False], same]), has_text & ~np.concatenate([same, [False]])
 
@@ -91,5 +94,5 @@ def check_label(label: str, labels: Sequence[str], record: str) -> None:
 
 
 def probability(score: float) -> float:
-    """σ(S)."""
+    """Returns σ(S)."""
     return float(np.exp(-np.logaddexp(0.0, -score)))

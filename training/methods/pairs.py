@@ -1,6 +1,6 @@
-"""Sentence pairs with a label each: ordinary classification of the first token.
+"""Classifies sentence pairs with a linear classifier on the first token.
 
-Shapes: N pairs of a batch, C labels.
+N pairs of a batch, C labels.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ class PlainPairs(OnePass):
         return {"pairs": label_loss(self._logits(model, batch), batch.labels_N)}
 
     def outputs(self, model: EncoderWithHeads, batch: PairBatch) -> list[np.ndarray]:
-        """Of each pair P(label), (C,)."""
+        """Returns P(label) of each pair, (C,)."""
         return list(probabilities(self._logits(model, batch)).cpu().numpy())
 
     def predictions(
         self, records: Sequence[PairExample], features: Sequence[PairFeatures], outputs: Sequence[np.ndarray]
     ) -> list[Prediction]:
-        """The most likely label, and every label's probability; no label for a pair without features."""
-        found = [Prediction(record.id, ()) for record in records]
+        """Predicts the most likely label and every label's probability; no label for a pair without features."""
+        predictions = [Prediction(record.id, ()) for record in records]
         for pair, p_C in zip(features, outputs, strict=True):
             scores = dict(zip(self.settings.labels, p_C.tolist(), strict=True))
             label = self.settings.labels[int(p_C.argmax())]
-            found[pair.record] = found[pair.record]._replace(label=label, scores=scores)
-        return found
+            predictions[pair.record] = predictions[pair.record]._replace(label=label, scores=scores)
+        return predictions
 
     def _logits(self, model: EncoderWithHeads, batch: PairBatch) -> Tensor:
         return model.heads["pairs"](model.encoder(batch.inputs), batch.inputs.bounds_N1[:-1])

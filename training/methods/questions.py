@@ -1,4 +1,4 @@
-"""Questions: where in the context the answer starts and ends, with the standard head or with [QUE].
+"""Answers questions by the start and end of the answer in the context, with the standard head or with [QUE].
 
 records → windows → batches → scores of both ends → loss, or the best spans of each window → the best of each record
 N windows, T tokens of a packed batch, L tokens of its longest window, D hidden size, K best spans.
@@ -29,9 +29,9 @@ from training.tasks.predictions import BEST, Prediction, Span
 
 
 class WindowAnswers(NamedTuple):
-    """What a model says of one window. Places count from its own first token."""
+    """The output for one window. Positions count from its first token."""
 
-    first_K: np.ndarray  # int64, the best spans, best first; fewer where the window has fewer
+    first_K: np.ndarray  # int64, the best spans, best first; fewer if the window has fewer
     last_K: np.ndarray  # the LAST token's
     score_K: np.ndarray  # float32, log P
     no_answer: float  # log P that the window has none
@@ -39,14 +39,14 @@ class WindowAnswers(NamedTuple):
 
 @dataclass(frozen=True)
 class PlainQuestions(OnePass):
-    """Start and end of the answer by the standard head (two-stage, equations 1 to 3).
+    """Predicts start and end of the answer with the standard head (two-stage, equations 1 to 3).
 
-    A window without the answer is taught [CLS].
+    In a window without the answer, [CLS] is the label of both.
     """
 
     settings: InferenceSettings
     encoder: TextEncoder
-    best: int = field(default=BEST, kw_only=True)  # spans that are kept of a window, and of a record
+    best: int = field(default=BEST, kw_only=True)  # number of spans to keep of a window, and of a record
 
     @property
     def weights(self) -> dict[str, float]:
@@ -66,7 +66,7 @@ class PlainQuestions(OnePass):
         return {"qa": batch.inputs.sequences}
 
     def scores(self, model: EncoderWithHeads, hidden_TD: Tensor, batch: MrcBatch) -> tuple[Tensor, Tensor]:
-        """start_NL, end_NL of every token of each window as either end of its answer, -inf beyond the window."""
+        """Returns start_NL, end_NL of every token of each window; -inf beyond the window."""
         start_T, end_T = model.heads["qa"](hidden_TD)
         return own_rows(start_T, batch.inputs), own_rows(end_T, batch.inputs)
 
@@ -89,7 +89,7 @@ class PlainQuestions(OnePass):
 
 @dataclass(frozen=True)
 class QueQuestions(PlainQuestions):
-    """The query ends in [QUE], which selects start and end with the pre-trained head (CLISM, 3.4)."""
+    """Ends the query in [QUE], which selects start and end with the pre-trained head (CLISM, 3.4)."""
 
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
         assert isinstance(self.settings.method, Que)
@@ -106,12 +106,12 @@ class QueQuestions(PlainQuestions):
 
 
 def window_answers(first_NK: Tensor, last_NK: Tensor, score_NK: Tensor, no_answer_N: Tensor) -> list[WindowAnswers]:
-    """Each window's, in the host's memory: spans as `TopSpans` has them, and log P of no answer."""
-    first, last, score = (each.cpu().numpy() for each in (first_NK, last_NK, score_NK))
-    found_N = (first >= 0).sum(axis=1)
+    """Copies each window's spans, as in `TopSpans`, and log P of no answer to the host's memory."""
+    first, last, score = (scores.cpu().numpy() for scores in (first_NK, last_NK, score_NK))
+    count_N = (first >= 0).sum(axis=1)
     return [
-        WindowAnswers(first[row, :found], last[row, :found], score[row, :found], none)
-        for row, (found, none) in enumerate(zip(found_N, no_answer_N.tolist(), strict=True))
+        WindowAnswers(first[row, :count], last[row, :count], score[row, :count], none)
+        for row, (count, none) in enumerate(zip(count_N, no_answer_N.tolist(), strict=True))
     ]
 
 
@@ -121,29 +121,30 @@ def question_predictions(
     outputs: Sequence[WindowAnswers],
     best: int = BEST,
 ) -> list[Prediction]:
-    """The `best` answers of each record among those of its windows, best first.
+    """Returns the `best` answers of each record among those of its windows, best first.
 
-    Windows overlap, so a span may be found twice: the more probable counts. Of equally probable spans the earlier comes
-    first, then the shorter. `no_answer` is the least that any window gives to it: one that has an answer is enough.
+    Windows overlap: a span that several windows give has the highest of its probabilities. Of equally probable spans
+    the earlier comes first, then the shorter. `no_answer` is the lowest of all windows' values: one window with an
+    answer is enough.
     """
-    found: list[dict[tuple[int, int], float]] = [{} for _ in records]
+    spans_of: list[dict[tuple[int, int], float]] = [{} for _ in records]
     no_answer = [math.inf] * len(records)
     for window, output in zip(windows, outputs, strict=True):
-        spans = found[window.record]
+        spans = spans_of[window.record]
         for start, end, score in _in_characters(window, output, records[window.record].context):
             spans[start, end] = max(score, spans.get((start, end), -math.inf))
         no_answer[window.record] = min(no_answer[window.record], output.no_answer)
     return [
         Prediction(record.id, _best(spans, record.context, best), scores=_no_answer(log_p))
-        for record, spans, log_p in zip(records, found, no_answer, strict=True)
+        for record, spans, log_p in zip(records, spans_of, no_answer, strict=True)
     ]
 
 
 def _in_characters(window: MrcWindow, output: WindowAnswers, context: str) -> list[tuple[int, int, float]]:
-    """Start, end and log P of a window's spans, in code points, without blanks at their edges; those with text."""
+    """Returns start, end and log P of a window's spans that have text; in code points, without blanks at the edges."""
     spans = []
     offset = window.context[0]
-    for first, last, score in zip(*(each.tolist() for each in output[:3]), strict=True):
+    for first, last, score in zip(*(values.tolist() for values in output[:3]), strict=True):
         start, end = int(window.starts[first - offset]), int(window.ends[last - offset])
         text = context[start:end]
         start, end = end - len(text.lstrip()), start + len(text.rstrip())
@@ -153,7 +154,7 @@ def _in_characters(window: MrcWindow, output: WindowAnswers, context: str) -> li
 
 
 def _best(spans: Mapping[tuple[int, int], float], context: str, best: int) -> tuple[Span, ...]:
-    ranked = sorted(spans.items(), key=lambda each: (-each[1], each[0]))
+    ranked = sorted(spans.items(), key=lambda span_score: (-span_score[1], span_score[0]))
     return tuple(Span(start, end, context[start:end], math.exp(score)) for (start, end), score in ranked[:best])
 
 

@@ -1,4 +1,4 @@
-"""Which words of a pair make its label true: rationales of sentence-pair classification (mPMR, 4 and table 3)."""
+"""Finds the words of a sentence pair that make its label true: rationales (mPMR, 4 and table 3)."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ def with_rationales(
     predict: Callable[[UnifiedQuestions, Sequence[MrcExample]], Sequence[Prediction]],
     best: int = 1,
 ) -> list[Prediction]:
-    """The predictions with `spans`: the `best` spans of either sentence under the template `label Sen-1 [SEP] Sen-2`,
-    the likeliest first. Their places are of their own sentence, which `Span.label` names.
+    """Returns the predictions with `spans`: the `best` spans of each sentence under the template
+    `label Sen-1 [SEP] Sen-2`, the most likely first. Positions are in the sentence that `Span.label` names.
 
-    `predict` has the model answer questions: two for each record, with its predicted label and either sentence as
-    Sen-2. A sentence is cut as a query where it takes more than half of `max_tokens`.
+    `predict` answers questions with the model: two for each record, with its predicted label and one of its sentences
+    as Sen-2. A sentence in the query is cut if it takes more than half of `max_tokens`.
     """
     settings = formulation.settings
     most = max(settings.max_query_tokens, settings.max_tokens // 2)  # a whole sentence, not only a label's query
     asking = UnifiedQuestions(
         replace(settings, kind="qa", labels=(), max_query_tokens=most), formulation.encoder, best=best
     )
-    explained = [at for at, each in enumerate(predictions) if each.label is not None]
+    explained = [index for index, prediction in enumerate(predictions) if prediction.label is not None]
     questions = [
-        question for at in explained for question in rationale_queries(records[at], predictions[at].label or "")
+        question
+        for index in explained
+        for question in rationale_queries(records[index], predictions[index].label or "")
     ]
     answers = predict(asking, questions)
-    found = list(predictions)
-    for number, at in enumerate(explained):
+    with_spans = list(predictions)
+    for number, index in enumerate(explained):
         both = range(2 * number, 2 * number + 2)
         spans = [span._replace(label=questions[which].label) for which in both for span in answers[which].spans]
-        # Stable: of equally likely ones, the first sentence's comes first.
-        found[at] = found[at]._replace(spans=tuple(sorted(spans, key=lambda span: -span.score)))
-    return found
+        # The sort is stable: of equally likely spans, the first sentence's comes first.
+        with_spans[index] = with_spans[index]._replace(spans=tuple(sorted(spans, key=lambda span: -span.score)))
+    return with_spans

@@ -1,4 +1,4 @@
-"""Entities and targets with a tag a word: ordinary token classification (CLISM, appendix C).
+"""Tags each word, for entities and targets of sentiments: token classification (CLISM, appendix C).
 
 Shapes: W words of a batch, C tags, D hidden size.
 """
@@ -28,7 +28,7 @@ from training.tasks.tags import entities, tags_of
 
 @dataclass(frozen=True)
 class PlainTags(OnePass):
-    """A word's tag is read from its first token."""
+    """Predicts a word's tag from its first token."""
 
     settings: InferenceSettings
     encoder: TextEncoder
@@ -55,7 +55,7 @@ class PlainTags(OnePass):
         return {"tags": label_loss(self._logits(model, batch), batch.labels_W)}
 
     def outputs(self, model: EncoderWithHeads, batch: TagBatch) -> list[np.ndarray]:
-        """Of each window P(tag) of its words, (words, C)."""
+        """Returns P(tag) of each window's words, (words, C)."""
         p_WC = probabilities(self._logits(model, batch)).cpu().numpy()
         words_N = np.bincount(batch.sequence_W.cpu().numpy(), minlength=batch.inputs.sequences)
         return np.split(p_WC, np.cumsum(words_N)[:-1]) if len(words_N) else []
@@ -63,10 +63,10 @@ class PlainTags(OnePass):
     def predictions(
         self, records: Sequence[TaggingExample], features: Sequence[TagWindow], outputs: Sequence[np.ndarray]
     ) -> list[Prediction]:
-        """The most likely tag of every word, read as CoNLL's scorer reads them, so that no `I-` is lost for want of a
-        `B-`, and written in IOB2. A word without a token is `O`.
+        """Predicts the most likely tag of every word, in IOB2; a word without a token is `O`. Entities are read as
+        CoNLL's scorer reads them, so that an `I-` without a `B-` begins one.
 
-        An entity's score is the mean of its words' probabilities of the tags that were read.
+        An entity's score is the mean of the probabilities of its words' tags.
         """
         names = tag_names(self.settings.labels)
         tags = [["O"] * len(record.tokens) for record in records]
@@ -75,17 +75,17 @@ class PlainTags(OnePass):
             for word, p_C in zip(window.words, p_WC, strict=True):
                 best = int(p_C.argmax())
                 tags[window.record][word], scores[window.record][word] = names[best], float(p_C[best])
-        return [_prediction(*each) for each in zip(records, tags, scores, strict=True)]
+        return [_prediction(*of_record) for of_record in zip(records, tags, scores, strict=True)]
 
     def _logits(self, model: EncoderWithHeads, batch: TagBatch) -> Tensor:
         return model.heads["tags"](model.encoder(batch.inputs), batch.words_W)
 
 
 def _prediction(record: TaggingExample, tags: Sequence[str], scores: Sequence[float]) -> Prediction:
-    found = entities(tags)
+    tagged = entities(tags)
     spans = []
-    for start, end, label in found:
+    for start, end, label in tagged:
         start_char, end_char = record.tokens[start].start, record.tokens[end - 1].end
         score = sum(scores[start:end]) / (end - start)
         spans.append(Span(start_char, end_char, record.text[start_char:end_char], score, label))
-    return Prediction(record.id, tuple(spans), tags=tags_of(found, len(tags)))
+    return Prediction(record.id, tuple(spans), tags=tags_of(tagged, len(tags)))

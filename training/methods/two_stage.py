@@ -1,4 +1,4 @@
-"""Two-stage training of questions: hard learning and answer-aware contrastive learning over a baseline's best answers.
+"""Trains a question model with a baseline's best answers: hard learning and answer-aware contrastive learning.
 
 N windows, T tokens of a packed batch, L tokens of its longest window, D hidden size.
 """
@@ -37,12 +37,11 @@ from training.recipes.methods import TwoStage
 
 @dataclass(frozen=True)
 class TwoStageQuestions(PlainQuestions):
-    """The standard head, trained by (1 − α) · hard learning + α · contrast (two-stage, equation 9). It predicts as
-    `PlainQuestions` does: the weights of ranks are left behind.
+    """Trains the standard head by (1 − α) · hard learning + α · contrast (two-stage, equation 9) and predicts as
+    `PlainQuestions` does; the weights of ranks are not saved.
 
-    `candidates` are the baseline's best answers to each record it trains on, best first
-    (`training.inference.candidates`). Records it does not know, and all of them in prediction, have
-    their true answer for Z.
+    `candidates` are the baseline's best answers to each training record, best first (`training.inference.candidates`).
+    For a record without candidates, and in prediction, Z is the true answer.
     """
 
     candidates: Mapping[MrcExample, Sequence[CharSpan]] = field(default_factory=dict, repr=False)
@@ -67,29 +66,29 @@ class TwoStageQuestions(PlainQuestions):
         windows = super().features(records)
         if self.method.hard == "none":
             return windows
-        of_each = [self.candidates.get(each, ()) for each in records]
-        windows = with_candidates(windows, records, of_each, self.method.candidates)
-        return [gold_first(each) for each in windows] if self.method.gold_first else windows
+        candidates = [self.candidates.get(record, ()) for record in records]
+        windows = with_candidates(windows, records, candidates, self.method.candidates)
+        return [gold_first(window) for window in windows] if self.method.gold_first else windows
 
     def counts(self, batch: MrcBatch) -> dict[str, int | Tensor]:
         counts: dict[str, int | Tensor] = {"hard": batch.inputs.sequences, "contrast": answered(batch).sum()}
         return {name: counts[name] for name in self.weights}
 
     def precompute(self, model: EncoderWithHeads, batches: Sequence[MrcBatch], prepare: Prepare) -> Sequence[Any]:
-        """The contrast over all micro-batches, its gradients, and which hard negatives they are of: a question's
-        negatives are in the others, too."""
+        """Computes the contrast over all micro-batches, since a question's negatives are in all of them. Returns for
+        each micro-batch its part of loss and gradients, and the hard negatives that they belong to."""
         if len(batches) == 1 or "contrast" not in self.weights:
             return [None] * len(batches)
         representations, windows = [], []
-        for at, batch in enumerate(batches):
-            with torch.no_grad(), prepare(at):
+        for index, batch in enumerate(batches):
+            with torch.no_grad(), prepare(index):
                 hidden_TD = model.encoder(batch.inputs)
                 windows.append(self._windows(hidden_TD, *self.scores(model, hidden_TD, batch), batch))
                 representations.append(represented(hidden_TD, batch, windows[-1].hard_N2))
         together = Windows(*(torch.cat(parts) for parts in zip(*windows, strict=True)))
         objective = partial(answer_contrast, windows=together, temperature=self.method.temperature)
-        shares = shared_out(*cached_gradients(representations, objective))
-        return [(share, each.hard_N2) for share, each in zip(shares, windows, strict=True)]
+        parts = shared_out(*cached_gradients(representations, objective))
+        return [(part, of_batch.hard_N2) for part, of_batch in zip(parts, windows, strict=True)]
 
     def losses(self, model: EncoderWithHeads, batch: MrcBatch, shared: Any) -> dict[str, Loss]:
         hidden_TD = model.encoder(batch.inputs)
@@ -98,8 +97,8 @@ class TwoStageQuestions(PlainQuestions):
         if "hard" in self.weights:
             losses["hard"] = self._hard(model, start_NL, end_NL, batch)
         if "contrast" in self.weights and shared:
-            share, hard_N2 = shared
-            losses["contrast"] = replayed_loss(represented(hidden_TD, batch, hard_N2), *share)
+            part, hard_N2 = shared
+            losses["contrast"] = replayed_loss(represented(hidden_TD, batch, hard_N2), *part)
         elif "contrast" in self.weights:
             windows = self._windows(hidden_TD, start_NL, end_NL, batch)
             representations = represented(hidden_TD, batch, windows.hard_N2)
@@ -107,7 +106,7 @@ class TwoStageQuestions(PlainQuestions):
         return losses
 
     def _hard(self, model: EncoderWithHeads, start_NL: Tensor, end_NL: Tensor, batch: MrcBatch) -> Loss:
-        """With the figures of the plain loss, so that runs can be compared."""
+        """Returns the hard-learning loss with the figures of the plain loss, so that runs can be compared."""
         plain = span_loss(start_NL, end_NL, batch.gold_start_N, batch.gold_end_N, batch.inputs)
         if self.method.hard == "none":
             return plain
@@ -122,6 +121,6 @@ class TwoStageQuestions(PlainQuestions):
 
 
 def gold_first(window: MrcWindow) -> MrcWindow:
-    """With the true answer at the head of Z; the others keep their order."""
+    """Returns the window with the true answer first in Z; the others keep their order."""
     gold = window.answers[0] if window.answers else (0, 0)
-    return window._replace(candidates=(gold, *(each for each in window.candidates if each != gold)))
+    return window._replace(candidates=(gold, *(candidate for candidate in window.candidates if candidate != gold)))

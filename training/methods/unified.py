@@ -1,7 +1,7 @@
-"""Every task as machine reading comprehension, solved by mPMR's extractor (mPMR, 3 and table 6; decision 23).
+"""Solves every task as machine reading comprehension with mPMR's extractor (mPMR, 3 and table 6; decision 23).
 
 The extractor gives each pair of tokens i <= j a score S_ij, the log-odds that an answer begins with i and ends with j;
-that of the [CLS] pair says whether the query is answered at all. The loss is pre-training's, over all pairs.
+the score of the [CLS] pair says whether there is an answer. The loss is that of pre-training, over all pairs.
 
 N windows, T tokens of a packed batch, H size of the extractor's factors, K spans of a window.
 """
@@ -42,7 +42,7 @@ from training.tasks.queries import pair_queries
 
 @dataclass(frozen=True)
 class _Unified(OnePass):
-    """What is the same for all kinds of task."""
+    """The base class for all kinds of task."""
 
     settings: InferenceSettings
     encoder: TextEncoder
@@ -57,11 +57,10 @@ class _Unified(OnePass):
         return {"wae": 1.0}
 
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
-        hidden_size, of = start.language_model.config.hidden_size, self.method
+        hidden_size = start.language_model.config.hidden_size
         with seeded(seed):
-            return load_pretrained_heads(
-                {"wae": WaeExtractor(hidden_size, of.extractor_inner, of.extractor_dropout)}, start
-            )
+            extractor = WaeExtractor(hidden_size, self.method.extractor_inner, self.method.extractor_dropout)
+            return load_pretrained_heads({"wae": extractor}, start)
 
     def batch(self, features: Sequence[MrcWindow]) -> MrcBatch:
         return mrc_batch(features)
@@ -73,14 +72,14 @@ class _Unified(OnePass):
         return {"wae": wae_loss(*self.factors(model, batch), batch)}
 
     def factors(self, model: EncoderWithHeads, batch: MrcBatch) -> tuple[Tensor, Tensor]:
-        """start_TH, end_TH: S_ij = start_i · end_j."""
+        """Returns start_TH, end_TH: S_ij = start_i · end_j."""
         start_TH, end_TH = model.heads["wae"](model.encoder(batch.inputs))
         return start_TH, end_TH
 
 
 @dataclass(frozen=True)
 class UnifiedQuestions(_Unified):
-    """The answers to a question are the spans with the best S, and σ(S) is their probability."""
+    """Answers a question with the spans of the best S; σ(S) is their probability."""
 
     best: int = BEST  # spans that `outputs` keeps of a window, and `predictions` of a record
 
@@ -90,19 +89,20 @@ class UnifiedQuestions(_Unified):
     def outputs(self, model: EncoderWithHeads, batch: MrcBatch) -> list[WindowAnswers]:
         factors = self.factors(model, batch)
         top = best_spans(*factors, batch, self.best, self.settings.max_answer_tokens)
-        log_p_NK = F.logsigmoid(top.score_NK)  # tells spans apart where σ is 1 in fp32
+        log_p_NK = F.logsigmoid(top.score_NK)  # differs between spans even if σ is 1 in fp32
         return window_answers(top.first_NK, top.last_NK, log_p_NK, F.logsigmoid(-cls_scores(*factors, batch)))
 
     def predictions(
         self, records: Sequence[MrcExample], features: Sequence[MrcWindow], outputs: Sequence[WindowAnswers]
     ) -> list[Prediction]:
-        """The best of each record. `no_answer` is 1 − σ(S of [CLS]) of the window that is most likely answered."""
+        """Predicts the best spans of each record. `no_answer` is 1 − σ(S of [CLS]) of the window with the largest S of
+        [CLS]."""
         return question_predictions(records, features, outputs, self.best)
 
 
 @dataclass(frozen=True)
 class UnifiedTags(_Unified):
-    """A sentence is asked for each label in turn: whatever whole words are likely enough are an entity of it."""
+    """Reads a sentence with one query per label; spans of whole words that are likely enough are entities of it."""
 
     def features(self, records: Sequence[TaggingExample]) -> list[MrcWindow]:
         return label_windows(records, self.encoder, self.settings)
@@ -114,8 +114,8 @@ class UnifiedTags(_Unified):
     def predictions(
         self, records: Sequence[TaggingExample], features: Sequence[MrcWindow], outputs: Sequence[LikelySpans]
     ) -> list[Prediction]:
-        """Every span of whole words with σ(S) > `threshold`, as far as they do not overlap (`without_overlaps`);
-        `unresolved` are all of them."""
+        """Predicts the spans of whole words with σ(S) > `threshold`, without overlaps (`without_overlaps`).
+        `unresolved` has all of them."""
         found = entity_scores(records, features, map(_whole_words, features, outputs))
         return [
             without_overlaps(record, scores, self.settings.labels)._replace(unresolved=tuple(sorted(scores)))
@@ -125,15 +125,15 @@ class UnifiedTags(_Unified):
 
 @dataclass(frozen=True)
 class UnifiedPairs(_Unified):
-    """A pair is asked for each label in turn: [CLS] answers the query whose label it has."""
+    """Reads a pair with one query per label; [CLS] is the answer to the query of its label."""
 
     def features(self, records: Sequence[PairExample]) -> list[MrcWindow]:
         """Returns one window for each label of each record. A pair that is too long is cut at its end, which is the
         premise's, and gets the note `truncated_pair`. Raises `InputError` for a label that `settings.labels` lack."""
         labels = self.settings.labels
-        for each in records:
-            if each.label is not None:
-                check_label(each.label, labels, each.id)
+        for pair in records:
+            if pair.label is not None:
+                check_label(pair.label, labels, pair.id)
         queries = [query for record in records for query in pair_queries(record, labels)]
         windows: list[MrcWindow] = []
         before = -1
@@ -147,24 +147,24 @@ class UnifiedPairs(_Unified):
         return windows
 
     def losses(self, model: EncoderWithHeads, batch: MrcBatch, shared: Any) -> dict[str, Loss]:
-        """Without the figure `exact`, which is of answers within the text: there are none."""
+        """Returns the loss without the figure `exact`, which concerns answers within the text: there are none."""
         loss = super().losses(model, batch, shared)["wae"]
         return {"wae": loss._replace(figures={"answerable": loss.figures["answerable"]})}
 
     def outputs(self, model: EncoderWithHeads, batch: MrcBatch) -> list[float]:
-        """S of [CLS] in each window."""
+        """Returns S of [CLS] in each window."""
         scores: list[float] = cls_scores(*self.factors(model, batch), batch).tolist()
         return scores
 
     def predictions(
         self, records: Sequence[PairExample], features: Sequence[MrcWindow], outputs: Sequence[float]
     ) -> list[Prediction]:
-        """The label with the best S; of equally good ones the first. `scores` are σ(S): whether each label is true was
-        learnt by itself, so they need not add up to 1."""
-        found: list[dict[str, float]] = [{} for _ in records]
+        """Predicts the label with the best S, the first of equal ones. `scores` are σ(S), which need not sum to 1: the
+        model learns for each label separately whether it is true."""
+        scores_of: list[dict[str, float]] = [{} for _ in records]
         for window, score in zip(features, outputs, strict=True):
             assert window.label is not None
-            found[window.record][window.label] = score
+            scores_of[window.record][window.label] = score
         return [
             Prediction(
                 record.id,
@@ -172,12 +172,12 @@ class UnifiedPairs(_Unified):
                 label=max(scores, key=scores.__getitem__, default=None),
                 scores={label: probability(score) for label, score in scores.items()},
             )
-            for record, scores in zip(records, found, strict=True)
+            for record, scores in zip(records, scores_of, strict=True)
         ]
 
 
 def _whole_words(window: MrcWindow, found: LikelySpans) -> Iterator[tuple[int, int, float]]:
-    """Start and end, in code points, and S of the spans that begin and end where words do."""
+    """Yields start and end, in code points, and S of the spans that begin and end at words' edges."""
     begins, stops = word_edges(window)
     first, last = found.first_K - window.context[0], found.last_K - window.context[0]
     whole = begins[first] & stops[last]

@@ -56,7 +56,8 @@ def packed_attention(
 
 
 def attention_by_length(q_1HTK: Tensor, k_1HTK: Tensor, v_1HTK: Tensor, bounds_N1: Tensor) -> Tensor:
-    """The same without the kernel: one dense attention for all sequences of a length. Returns (1, H, T, K)."""
+    """Computes packed attention without the kernel: one dense attention for all sequences of a length. Returns
+    (1, H, T, K)."""
     starts_of: dict[int, list[int]] = {}
     for start, end in pairwise(bounds_N1.tolist()):
         if start < end:

@@ -87,21 +87,8 @@ def model_card(about: About, config: PreTrainedConfig, purposes: Mapping[str, st
         "",
         *(["## Reading", "", "```json", _json(reading, indent=2), "```", ""] if reading else []),
         *(_scores(about.scores) if about.scores else []),
-        "## Limits",
-        "",
-        "- In training, dropout of attention probabilities was "
-        f"{about.attention_dropout}, whatever `config.json` says: packed attention has none. All other dropout is "
-        "`config.json`'s.",
-        "- All tokens had token type 0, those of a second text, too."
-        if standard
-        else "- There is no pooler: what `AutoModel` returns as `pooler_output` comes from random weights.",
-        "",
-        "## Data",
-        "",
-        "| dataset | fingerprint |",
-        "| --- | --- |",
-        *(f"| {name} | {fingerprint} |" for name, fingerprint in origin.data.items()),
-        "",
+        *_limits(about, standard),
+        *_data(origin.data),
         "## Recipe",
         "",
         "```json",
@@ -124,6 +111,25 @@ def _heads(heads: Mapping[str, Mapping[str, Any]], purposes: Mapping[str, str]) 
             lines += ["", f"| head in `{file}.safetensors` | what it does | size |", "| --- | --- | --- |"]
             lines += [f"| {name} | {purposes[name]} | `{_json(heads[name])}` |" for name in names]
     return lines[1:]
+
+
+def _limits(about: About, standard: bool) -> list[str]:
+    return [
+        "## Limits",
+        "",
+        "- In training, dropout of attention probabilities was "
+        f"{about.attention_dropout}, whatever `config.json` says: packed attention has none. All other dropout is "
+        "`config.json`'s.",
+        "- All tokens had token type 0, those of a second text, too."
+        if standard
+        else "- There is no pooler: what `AutoModel` returns as `pooler_output` comes from random weights.",
+        "",
+    ]
+
+
+def _data(fingerprints: Mapping[str, str]) -> list[str]:
+    rows = [f"| {name} | {fingerprint} |" for name, fingerprint in fingerprints.items()]
+    return ["## Data", "", "| dataset | fingerprint |", "| --- | --- |", *rows, ""]
 
 
 def _scores(scores: Mapping[str, float]) -> list[str]:

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 
 class Encoder(nn.Module):
-    """An `XLMRobertaModel` (`RobertaModel`, `BertModel`) that reads packed sequences. The weights stay the model's own.
+    """Runs an `XLMRobertaModel`, `RobertaModel` or `BertModel` over packed sequences. The model keeps its weights.
 
-    Differs from the model's own forward in training mode in one thing: packed attention has no dropout of attention
+    In training mode it differs from the model's own forward in one thing: packed attention has no dropout of attention
     probabilities (`attention_probs_dropout_prob`); all other dropout is the model's. Every token has token type 0.
-    `checkpoint_activations` keeps each layer's input only and computes the rest again in the backward pass: a third
-    slower, far less memory, the same numbers.
+    `checkpoint_activations` keeps only each layer's input and computes the rest again in the backward pass, which is a
+    third slower, takes far less memory and gives the same numbers.
     """
 
     def __init__(self, model: PreTrainedModel, checkpoint_activations: bool = False) -> None:
@@ -50,7 +50,7 @@ class Encoder(nn.Module):
 
     @classmethod
     def from_pretrained(cls, folder: str | Path) -> Encoder:
-        """The encoder alone, without heads, of a folder that holds safetensors."""
+        """Loads the encoder, without heads, from a folder that holds safetensors."""
         kwargs: dict[str, Any] = {"add_pooling_layer": False, "use_safetensors": True, "dtype": torch.float32}
         return cls(AutoModel.from_pretrained(folder, **kwargs))
 
@@ -60,22 +60,23 @@ class Encoder(nn.Module):
 
     @property
     def hidden_size(self) -> int:
-        """D."""
+        """Returns D."""
         return self.model.config.hidden_size
 
     @property
     def max_tokens(self) -> int:
-        """How long a sequence may be, special tokens included."""
+        """Returns the maximum length of a sequence, special tokens included."""
         return self.model.config.max_position_embeddings - self.first_position
 
     def forward(self, inputs: Packed) -> Tensor:
-        """The last layer's representations, (T, D). Also of no sequence: then every parameter's gradient is zero."""
+        """Returns the last layer's representations, (T, D). A batch without sequences gives all parameters zero
+        gradients."""
         if inputs.longest == 0:
             return self(_one_token(inputs))[:0]
         return self.run(self.embed(inputs), 0, len(self.layers), inputs.bounds_N1, inputs.longest)
 
     def embed(self, inputs: Packed) -> Tensor:
-        """What the first layer reads, (T, D). Raises `ConfigError` if a sequence has more than `max_tokens`."""
+        """Returns the first layer's input, (T, D). Raises `ConfigError` if a sequence has more than `max_tokens`."""
         if inputs.longest > self.max_tokens:
             raise ConfigError(
                 f"a sequence has {inputs.longest} tokens, but this encoder has positions for {self.max_tokens}. "
@@ -85,10 +86,10 @@ class Encoder(nn.Module):
         return self.model.embeddings(inputs.ids_T.unsqueeze(0), position_ids=positions_T.unsqueeze(0)).squeeze(0)
 
     def run(self, hidden_TD: Tensor, first: int, last: int, bounds_N1: Tensor, longest: int) -> Tensor:
-        """Layers `first` to before `last`, (T, D) to (T, D), under any bounds (int32).
+        """Runs layers `first` to `last` - 1, (T, D) to (T, D), with these bounds of sequences (int32).
 
-        The bounds decide which tokens see each other; other bounds may follow in the next layers, as when a sentence
-        and its translation are read apart first and together later.
+        Tokens between the same bounds see each other. Later layers may have other bounds, for instance to read a
+        sentence and its translation first apart and then together.
         """
         hidden_1TD = hidden_TD.unsqueeze(0)
         for layer in self.layers[first:last]:
@@ -100,13 +101,14 @@ class Encoder(nn.Module):
         return hidden_1TD.squeeze(0)
 
     def padded(self, inputs: Packed) -> Tensor:
-        """What `forward` returns, (T, D), through the model's own forward: slower, and the oracle for it."""
+        """Returns what `forward` returns, (T, D), computed by the model's own forward: slower; tests compare both."""
         ids_NL, mask_NL = inputs.padded(self.model.config.pad_token_id)
         return self.model(input_ids=ids_NL, attention_mask=mask_NL).last_hidden_state[mask_NL]
 
 
 def _one_token(none: Packed) -> Packed:
-    """The layers of transformers take no empty tensor, yet under DDP every rank's parameters must have a gradient."""
+    """Returns a sequence of one token. The layers of transformers take no empty tensor, but the loss of an empty batch
+    must depend on the parameters, so that its backward pass runs and leaves gradients of zero."""
     return replace(
         none,
         ids_T=none.ids_T.new_zeros(1),

@@ -1,6 +1,6 @@
 """The files of a model of transformers: where they are, whether they are whole, and what is in them.
 
-Imports torch and transformers where a model is loaded only: wrong paths are told before, which takes no seconds.
+Imports torch and transformers only to load a model: they take seconds, and wrong paths are reported before.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def check_model(run_or_model: str | Path, finetuned: bool = False, fetch: bool =
 
 
 def model_in(run_or_model: str | Path) -> str | Path:
-    """The model's folder of a run that is through; anything else is a model's itself."""
+    """Returns the model's folder of a complete run; any other name is returned as it is."""
     run = Path(run_or_model)
     if (run / "run.json").is_file() and not (run / "config.json").is_file():
         if not (run / "model").is_dir():
@@ -69,14 +69,14 @@ def model_in(run_or_model: str | Path) -> str | Path:
 
 
 def snapshot_download(name: str) -> str:
-    """The folder of the hub's copy."""
+    """Fetches a model of the hub, unless it was fetched before, and returns its folder."""
     from huggingface_hub import snapshot_download as download
 
     return download(name, allow_patterns=_HUB_FILES)
 
 
 def local_folder(folder_or_name: str | Path) -> Path:
-    """The folder itself, or the hub's copy of that name, fetched unless it is here already."""
+    """Returns the folder itself, or that of the hub's model of this name, fetched unless it was fetched before."""
     if Path(folder_or_name).is_dir():
         return Path(folder_or_name)
     if Path(folder_or_name).exists() or not _HUB_NAME.fullmatch(str(folder_or_name)):
@@ -95,7 +95,7 @@ def local_folder(folder_or_name: str | Path) -> Path:
 
 
 def check_model_files(folder: Path) -> None:
-    """Raises `InputError` unless there are a config.json of a known family and safetensors."""
+    """Raises `InputError` unless the folder has a config.json of a known family and safetensors."""
     if not (folder / "config.json").is_file():
         raise InputError(
             f"{folder}: no model. Expected config.json, {WEIGHTS} and a tokenizer; found {names_in(folder)}"
@@ -138,20 +138,20 @@ def finetune_first(folder: Path) -> str:
 
 
 def task_suffix(config: Mapping[str, Any]) -> str | None:
-    """The key in `TASK_MODELS` of a model that was fine-tuned with a standard head, by its config.json."""
+    """Returns the key in `TASK_MODELS` of a config.json of a model with a standard head, or None."""
     names = [str(name) for name in config.get("architectures") or []]
     return next((suffix for name in names for suffix in TASK_MODELS if name.endswith(suffix)), None)
 
 
 def auto_class(name: str) -> Any:
-    """One of transformers' classes that load models."""
+    """Returns a class of transformers that loads models."""
     import transformers
 
     return getattr(transformers, name)
 
 
 def load_weights(folder: Path, auto: Any) -> tuple[PreTrainedModel, list[str]]:
-    """The folder's model as the auto class `auto` makes it, in fp32, and the weights that the folder lacks."""
+    """Loads the folder's model with the class `auto`, in fp32. Returns it and the names of weights that are missing."""
     import torch
 
     try:
@@ -166,9 +166,9 @@ def load_weights(folder: Path, auto: Any) -> tuple[PreTrainedModel, list[str]]:
 
 @contextmanager
 def _reports_kept_back() -> Iterator[None]:
-    """Inside, transformers' reports on missing and unexpected weights wait; they come out only if loading fails.
+    """Delays transformers' reports on missing and unexpected weights inside the block; prints them if loading fails.
 
-    Of a sound model without an MLM head they say that it seems corrupted. Whoever loads gets the missing ones by name.
+    They would call a sound model without an MLM head corrupted. `load_weights` returns the missing weights' names.
     """
     kept: list[logging.LogRecord] = []
 
@@ -192,7 +192,7 @@ def _reports_kept_back() -> Iterator[None]:
 
 
 def load_language_model(folder: Path, seed: int, mlm: bool = True) -> PreTrainedModel:
-    """The encoder with its MLM head, or with a random one, of which a warning tells unless nobody needs it (`mlm`)."""
+    """Loads the encoder with its MLM head. If there is none it gets a random one, with a warning if `mlm`."""
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -206,7 +206,7 @@ def load_language_model(folder: Path, seed: int, mlm: bool = True) -> PreTrained
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A file that holds one JSON object."""
+    """Reads a file that holds one JSON object."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

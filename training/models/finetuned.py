@@ -1,6 +1,6 @@
-"""Fine-tuned models as folders. One with a standard head (the methods plain and two_stage) is what transformers loads
-as `AutoModelForQuestionAnswering`, `…TokenClassification` or `…SequenceClassification`; one of the other methods is a
-masked language model with a head beside it. polyspan.json says how either is to be read.
+"""Saves and loads fine-tuned models. A model with a standard head is one that transformers loads as
+`AutoModelForQuestionAnswering`, `…TokenClassification` or `…SequenceClassification`; any other is a masked language
+model with its heads in a file of their own. polyspan.json holds the inference settings of both.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ _log = logging.getLogger(__name__)
 
 
 class Finetuned(NamedTuple):
-    """What `load_finetuned` finds. `language_model.base_model` is the encoder."""
+    """What `load_finetuned` returns. `language_model.base_model` is the encoder."""
 
     language_model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     heads: dict[str, Head]
     settings: InferenceSettings
-    provenance: Provenance | None  # None in a folder that is not ours
+    provenance: Provenance | None  # None for a folder that polyspan did not write
 
 
 def save_finetuned(
@@ -83,9 +83,9 @@ def save_finetuned(
 ) -> None:
     """Writes the folder, whole or not at all. The same model and provenance give the same bytes.
 
-    `language_model` is the one that training started from, its `base_model` now trained; of `heads` the one that
-    prediction needs is written, others served training alone. A folder that polyspan has written is replaced; any other
-    that stands there is left alone, and `ConfigError` raised.
+    `language_model` is the model that training started from, whose `base_model` is now trained. Only the `heads` that
+    prediction needs are written. A folder that polyspan has written is replaced; for any other folder it raises
+    `ConfigError`.
     """
     saved = {name: _checked(folder, name, heads) for name in _head_names(settings)}
     standard, model = _STANDARD[settings.kind], language_model
@@ -107,7 +107,7 @@ def _checked(folder: str | Path, name: str, heads: Mapping[str, nn.Module]) -> H
 
 
 def load_finetuned(folder_or_name: str | Path) -> Finetuned:
-    """A fine-tuned model, in fp32: ours, or one of transformers' three kinds, of the XLM-R family.
+    """Loads a fine-tuned model of the XLM-R family, in fp32: one of polyspan or of transformers' three kinds.
 
     Raises `InputError` as `load_model` does, and if the model was not fine-tuned, or lacks its head.
     """
@@ -140,13 +140,13 @@ def _head_names(settings: InferenceSettings) -> tuple[str, ...]:
 
 
 def _classes(settings: InferenceSettings) -> tuple[str, ...]:
-    """What the standard head chooses among."""
+    """Returns the classes of the standard head."""
     return {"qa": (), "tagging": tag_names(settings.labels), "pairs": settings.labels}[settings.kind]
 
 
 def _with_head(language_model: PreTrainedModel, head: Head, settings: InferenceSettings) -> PreTrainedModel:
-    """Encoder and head as one of transformers' models, which shares their weights. Only to be saved: the weights that
-    it did not get, and needs for nothing but running, are missing."""
+    """Returns encoder and head as one model of transformers, which shares their weights. It can be saved but not run:
+    weights that it needs only to run are missing."""
     config = copy.deepcopy(language_model.config)
     if settings.kind == "qa":
         config.num_labels = 2
@@ -157,7 +157,7 @@ def _with_head(language_model: PreTrainedModel, head: Head, settings: InferenceS
     with torch.device("meta"):
         model: PreTrainedModel = auto_class(TASK_MODELS[_STANDARD[settings.kind].suffix]).from_config(config)
     encoder = language_model.base_model.state_dict().items()
-    # BERT's pooler is the head's to bring.
+    # BERT's pooler comes from the head.
     weights = {f"{model.base_model_prefix}.{key}": value for key, value in encoder if not key.startswith("pooler.")}
     weights |= {name_in_model(key): value for key, value in head.state_dict().items()}
     model.load_state_dict(weights, assign=True)
@@ -165,7 +165,8 @@ def _with_head(language_model: PreTrainedModel, head: Head, settings: InferenceS
 
 
 def _without_token_types(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """BERT's would give second texts type 1, but `Encoder` reads, and trains, everything as type 0."""
+    """Returns a tokenizer without token types: BERT's would give second texts type 1, but `Encoder` gives all tokens
+    type 0."""
     tokenizer = copy.copy(tokenizer)
     tokenizer.model_input_names = [name for name in tokenizer.model_input_names if name != "token_type_ids"]
     # transformers writes the attributes that `init_kwargs` names.
@@ -184,7 +185,7 @@ def _load_task_model(folder: Path, kind: Kind) -> PreTrainedModel:
 
 
 def _load_foreign(folder: Path) -> Finetuned:
-    """A model of transformers' three kinds, read as the method plain reads."""
+    """Loads a model of transformers' three kinds, with the method plain."""
     suffix = task_suffix(read_json(folder / "config.json"))
     assert suffix is not None  # says check_finetuned
     model = _load_task_model(folder, _KINDS[suffix])
@@ -203,8 +204,8 @@ def _load_foreign(folder: Path) -> Finetuned:
 
 
 def foreign_heads(folder_or_name: str | Path) -> dict[str, Head]:
-    """The head of one of transformers' three kinds of models, to go on training with; none of any other folder, nor of
-    a tagger that lacks one of our tags."""
+    """Returns the head of a model of transformers' three kinds, to continue training with. Empty for any other folder,
+    and for a tagger that lacks one of our tags."""
     folder = local_folder(folder_or_name)
     if read_about(folder) or task_suffix(read_json(folder / "config.json")) is None:
         return {}
@@ -214,7 +215,7 @@ def foreign_heads(folder_or_name: str | Path) -> dict[str, Head]:
 
 
 def _in_order(rows: Tensor, found: tuple[str, ...], wanted: tuple[str, ...]) -> Tensor:
-    """A classifier's weights or biases in another order. A tag that it does not know is never chosen."""
+    """Returns a classifier's weights or biases in the order `wanted`. A tag that it lacks is never chosen."""
     never = torch.zeros_like(rows[0]) if rows.dim() == 2 else torch.tensor(-math.inf)
     return torch.stack([rows[found.index(name)] if name in found else never for name in wanted])
 
@@ -243,7 +244,7 @@ def _foreign_settings(folder: Path, config: PreTrainedConfig, kind: Kind) -> Inf
 
 
 def _entity_labels(tags: tuple[str, ...], folder: Path) -> tuple[str, ...]:
-    """The types of IOB1 or IOB2 tags, in order of appearance."""
+    """Returns the entity types of IOB1 or IOB2 tags, in order of appearance."""
     others = [tag for tag in tags if tag != "O"]
     if "O" not in tags or not others or not all(tag[:2] in ("B-", "I-") and tag[2:] for tag in others):
         raise InputError(

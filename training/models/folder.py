@@ -4,11 +4,11 @@ config.json, model.safetensors    the encoder and its MLM head: `AutoModel` or `
                                   was fine-tuned with a standard head, that one: `AutoModelForQuestionAnswering`, …
 tokenizer.json, …                 with [QUE], where it was trained: `AutoTokenizer`
 heads.safetensors                 the weights of heads that transformers does not know: "span.start.weight.weight"
-polyspan.json                     the heads' kinds and sizes, recipe, data, commit, step; checksums of the weights; and
-                                  how a fine-tuned model reads (`training.models.finetuned`)
+polyspan.json                     the heads' names and sizes, recipe, data, commit, step, checksums of the weights, and
+                                  a fine-tuned model's inference settings (`training.models.finetuned`)
 README.md                         the model card, for people and the hub
 
-A folder is whole or absent: it is written beside its place, then renamed or exchanged. Weights are never pickled.
+A folder is whole or absent: it is written under another name, then renamed or exchanged. Weights are never pickled.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ RESTORE = "Restore it from a copy, or write the model again from its last checkp
 
 
 class Pretrained(NamedTuple):
-    """What `load_model` finds. `Encoder(language_model.base_model)` and `MlmHead(language_model)` share its weights."""
+    """What `load_model` returns. `Encoder(language_model.base_model)` and `MlmHead(language_model)` share weights."""
 
     language_model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    heads: dict[str, Head]  # those that the folder holds beside the MLM head; none in a folder that is not ours
-    provenance: Provenance | None  # None in a folder that is not ours
+    heads: dict[str, Head]  # the heads besides the MLM head; empty for a folder that polyspan did not write
+    provenance: Provenance | None  # None for a folder that polyspan did not write
 
 
 def save_model(
@@ -61,8 +61,8 @@ def save_model(
 ) -> None:
     """Writes the folder, whole or not at all. The same model and provenance give the same bytes.
 
-    `heads` are modules of `HEADS` under their names there. A folder that this function has written is replaced; any
-    other that stands there is left alone, and `ConfigError` raised.
+    `heads`: name in `HEADS` → module of that class. A folder that this function has written is replaced; for any other
+    folder it raises `ConfigError`.
     """
     check_heads(folder, heads)
     write_model(folder, language_model, tokenizer, heads, provenance)
@@ -116,12 +116,11 @@ def write_model(
 
 
 def load_model(folder_or_name: str | Path, seed: int = 0, mlm: bool = True) -> Pretrained:
-    """A model of the XLM-R family from a folder, or from the hub, in fp32.
+    """Loads a model of the XLM-R family from a folder or from the hub, in fp32.
 
-    A folder without an MLM head gets one with random weights, which are a function of `seed`, and a warning says so,
-    unless nobody needs the head (`mlm`).
+    A model without an MLM head gets one with random weights, which are a function of `seed`, with a warning if `mlm`.
     Raises `InputError` if there is no such folder or name, if it holds no such model, or if files are missing, pickled,
-    damaged, or (in our own folders) not those that were written.
+    damaged, or (in folders that polyspan wrote) not those that were written.
     """
     folder = local_folder(folder_or_name)
     check_model_files(folder)
@@ -134,7 +133,7 @@ def load_model(folder_or_name: str | Path, seed: int = 0, mlm: bool = True) -> P
 
 
 def read_about(folder: Path) -> About | None:
-    """polyspan.json, once the weights beside it are known to be those that it was written with."""
+    """Reads polyspan.json and checks that the weights beside it have its checksums; None if there is none."""
     path = folder / _ABOUT
     if not path.is_file():
         return None
@@ -159,7 +158,7 @@ def read_about(folder: Path) -> About | None:
 
 
 def load_heads(folder: Path, settings: Mapping[str, Any]) -> dict[str, Head]:
-    """The heads of a folder of ours, as polyspan.json names them."""
+    """Loads the heads that polyspan.json names: name → the arguments of its class."""
     heads: dict[str, Head] = {}
     try:
         for name, arguments in settings.items():

@@ -1,8 +1,8 @@
-"""What reads the encoder's representations: spans for `[QUE]` (CLISM), anchors (mPMR), masked tokens (MLM), and the
-standard heads of fine-tuning.
+"""The heads on top of the encoder: spans for `[QUE]` (CLISM), anchors (mPMR), masked tokens (MLM), and the standard
+heads of fine-tuning.
 
-Every head takes `hidden_TD` of a packed batch. New heads begin as transformers begins its own: normal weights, biases
-of zero.
+Every head takes `hidden_TD` of a packed batch. New heads are initialised as in transformers: normal weights, zero
+biases.
 
 Shapes: N sequences, T tokens of a packed batch, D hidden size, Q questions, M masked tokens, V vocabulary, W words,
 C labels.
@@ -31,10 +31,10 @@ class Head(nn.Module):
 
 
 class SpanHead(Head):
-    """Where each `[QUE]`'s answer starts and ends (CLISM, equations 1 to 3), in fp32.
+    """Scores where each `[QUE]`'s answer starts and ends (CLISM, equations 1 to 3), in fp32.
 
-    A linear head is the paper's: s_q = W_s x_q, e_q = W_e x_q. `deep` is Splinter's: both the question and the tokens
-    first go through layers of their own, x → LayerNorm(GELU(V x)).
+    The paper's head is linear: s_q = W_s x_q, e_q = W_e x_q. The `deep` head is Splinter's: question and tokens first
+    go through layers of their own, x → LayerNorm(GELU(V x)).
     """
 
     purpose = "finds the start and the end of the answer to each `[QUE]` (CLISM, section 3.1)"
@@ -47,16 +47,16 @@ class SpanHead(Head):
         self.apply(_begin)
 
     def forward(self, hidden_TD: Tensor, que_Q: Tensor) -> tuple[Tensor, Tensor]:
-        """start_QT, end_QT: x_k · s_q and x_k · e_q for every token of the batch.
+        """Returns start_QT, end_QT: x_k · s_q and x_k · e_q for every token of the batch.
 
-        Which tokens a question chooses among, those of its own sequence, is the loss's to say. Scores across sequences
-        are computed in vain, yet one product over T costs less than gathering each question's sequence.
+        The loss selects the tokens of each question's own sequence. Scores across sequences are computed but not used:
+        one product over T costs less than gathering each question's sequence.
         """
         return self.start(hidden_TD, que_Q), self.end(hidden_TD, que_Q)
 
 
 class _Boundary(nn.Module):
-    """Scores of every token as one boundary, start or end, of the answer to each question."""
+    """Scores every token as one boundary, start or end, of the answer to each question."""
 
     def __init__(self, hidden_size: int, deep: bool) -> None:
         super().__init__()
@@ -71,7 +71,8 @@ class _Boundary(nn.Module):
 
 
 def _begin(module: nn.Module) -> None:
-    """With the deviation of XLM-R's `initializer_range`: torch's own would give narrow models large scores."""
+    """Initialises a layer with the deviation of XLM-R's `initializer_range`; torch's default would give narrow models
+    large scores."""
     if isinstance(module, nn.Linear):
         nn.init.normal_(module.weight, std=0.02)
         if module.bias is not None:
@@ -83,9 +84,9 @@ def _transform(hidden_size: int) -> nn.Sequential:
 
 
 class WaeExtractor(Head):
-    """The two factors of the score S_ij that the span from token i to token j is an answer (mPMR, 2.1).
+    """Computes the two factors of the score S_ij that the span from token i to token j is an answer (mPMR, 2.1).
 
-    As released: S = H · (W2 dropout(GELU(W1 H)))ᵀ, so only the end's side is transformed.
+    As in the released code: S = H · (W2 dropout(GELU(W1 H)))ᵀ, so only the end's side is transformed.
     """
 
     purpose = "scores every span of a context as an answer to a query (mPMR, section 2.1)"
@@ -99,25 +100,26 @@ class WaeExtractor(Head):
         self.apply(_begin)
 
     def forward(self, hidden_TD: Tensor) -> tuple[Tensor, Tensor]:
-        """start_TD, end_TD in fp32: S_ij = start_TD[i] · end_TD[j]. The scores, T × T, are left to the loss."""
+        """Returns start_TD, end_TD in fp32: S_ij = start_TD[i] · end_TD[j]. The loss computes the T × T scores."""
         end_TD = self.outer(self.dropout(gelu(self.inner(hidden_TD))))
         return hidden_TD.float(), end_TD.float()
 
 
 class MlmHead(nn.Module):
-    """The pre-trained head of a masked language model, on masked positions only. Its decoder stays the embedding's."""
+    """Applies the pre-trained head of a masked language model to masked positions. Its decoder shares the embedding's
+    weights."""
 
     def __init__(self, language_model: nn.Module) -> None:
         super().__init__()
         self.head: Any = language_model.cls if hasattr(language_model, "cls") else language_model.lm_head
 
     def forward(self, hidden_TD: Tensor, masked_M: Tensor) -> Tensor:
-        """logits_MV."""
+        """Returns logits_MV."""
         return self.head(hidden_TD[masked_M])
 
 
 class QaHead(Head):
-    """Where an answer starts and where it ends, each token by itself, in fp32: transformers' head for questions."""
+    """Scores each token as the start and as the end of an answer, in fp32, like transformers' head for questions."""
 
     purpose = "scores every token as the start and as the end of the answer"
 
@@ -128,14 +130,15 @@ class QaHead(Head):
         self.apply(_begin)
 
     def forward(self, hidden_TD: Tensor) -> tuple[Tensor, Tensor]:
-        """start_T, end_T."""
+        """Returns start_T, end_T."""
         with torch.autocast(hidden_TD.device.type, enabled=False):
             start_T, end_T = self.qa_outputs(hidden_TD.float()).unbind(dim=1)
         return start_T, end_T
 
 
 class TagHead(Head):
-    """The tag of each word, from its first token, in fp32: transformers' head for tokens. `labels` names the tags."""
+    """Scores the tags of each word from its first token, in fp32, like transformers' head for tokens. `labels` are the
+    tags' names."""
 
     purpose = "scores the tags of each word, at its first token"
 
@@ -147,14 +150,14 @@ class TagHead(Head):
         self.apply(_begin)
 
     def forward(self, hidden_TD: Tensor, words_W: Tensor) -> Tensor:
-        """logits_WC."""
+        """Returns logits_WC."""
         with torch.autocast(hidden_TD.device.type, enabled=False):
             return self.classifier(self.dropout(hidden_TD[words_W].float()))
 
 
 class PairHead(Head):
-    """The label of each sequence, from its first token, in fp32: transformers' head for sequences of that `family`
-    (a model_type). BERT's drops out behind the inner layer only, and calls that layer its pooler."""
+    """Scores the labels of each sequence from its first token, in fp32, like transformers' head for sequences of that
+    `family` (a model_type). BERT's head has dropout only after the inner layer, which it calls its pooler."""
 
     purpose = "scores the labels of two sentences, at the first token"
 
@@ -171,7 +174,7 @@ class PairHead(Head):
         self.apply(_begin)
 
     def forward(self, hidden_TD: Tensor, cls_N: Tensor) -> Tensor:
-        """logits_NC."""
+        """Returns logits_NC."""
         with torch.autocast(hidden_TD.device.type, enabled=False):
             first_ND = hidden_TD[cls_N].float()
             if self.pools:
@@ -195,12 +198,13 @@ def head_class(name: str) -> type[Head] | None:
 
 
 def name_in_model(key: str) -> str:
-    """What a weight of a task head is called in the whole model: BERT's pooler is part of the encoder there."""
+    """Returns the name that a weight of a task head has in the whole model, where BERT's pooler is part of the
+    encoder."""
     return f"bert.{key}" if key.startswith("pooler.") else key
 
 
 def task_head(name: str, config: Any, classes: Sequence[str] = ()) -> Head:
-    """A new head of `TASK_HEADS` for an encoder of that configuration; `classes` are its tags or labels."""
+    """Makes a new head of `TASK_HEADS` for an encoder of that configuration; `classes` are its tags or labels."""
     if name == "qa":
         return QaHead(config.hidden_size)
     own = getattr(config, "classifier_dropout", None)

@@ -28,7 +28,7 @@ def tiny_model(datasets: Sequence[str], columns: Sequence[str], seed: int) -> Pr
 
 
 def random_model(tokenizer: PreTrainedTokenizerBase, seed: int) -> Pretrained:
-    """Nothing but the seed and the size of the vocabulary decide its weights."""
+    """Makes a model whose weights depend only on the seed and the size of the vocabulary."""
     config = XLMRobertaConfig(
         vocab_size=len(tokenizer),
         num_hidden_layers=LAYERS,
@@ -47,7 +47,7 @@ def random_model(tokenizer: PreTrainedTokenizerBase, seed: int) -> Pretrained:
 
 
 def train_tokenizer(texts: Iterator[str]) -> PreTrainedTokenizerBase:
-    """A SentencePiece vocabulary like XLM-R's, only smaller. (`tokenizers` has a trainer too, but it draws lots.)"""
+    """Trains a SentencePiece vocabulary like XLM-R's, but smaller. The trainer of `tokenizers` is not deterministic."""
     with tempfile.TemporaryDirectory(prefix="polyspan-") as folder:
         (Path(folder) / "sentencepiece.bpe.model").write_bytes(sentencepiece_model(texts, VOCABULARY, 0.9995))
         # Not XLMRobertaTokenizer(vocab_file=…), which ignores the file.
@@ -57,7 +57,7 @@ def train_tokenizer(texts: Iterator[str]) -> PreTrainedTokenizerBase:
 
 
 def sentencepiece_model(texts: Iterator[str], size: int, coverage: float = 1.0, **options: Any) -> bytes:
-    """A Unigram model of at most `size` pieces, the same for the same texts; of fewer, where they give no more."""
+    """Returns a Unigram model of at most `size` pieces; equal texts give equal models."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=texts,

@@ -1,4 +1,4 @@
-"""Tokenizers as files, and `[QUE]` in a tokenizer and its model."""
+"""Loads and saves tokenizers, and adds `[QUE]` to a tokenizer and its model."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VOCABULARIES = ("tokenizer.json", "sentencepiece.bpe.model", "vocab.json", "voc
 
 
 def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """As transformers saves it, so that its release 4 can load it, too."""
+    """Saves the tokenizer as transformers does, but so that release 4 of transformers can load it too."""
     tokenizer.save_pretrained(folder)
     path = folder / "tokenizer_config.json"
     values = json.loads(path.read_text(encoding="utf-8"))
@@ -29,7 +29,8 @@ def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
 
 
 def load_tokenizer(folder_or_name: str | Path, add_que: bool = True) -> PreTrainedTokenizerBase:
-    """The fast tokenizer of a folder or a name on the hub, with [QUE] as its last token unless it had it, or not."""
+    """Loads the fast tokenizer of a folder or a name on the hub. With `add_que` it gets [QUE] as its last token if it
+    lacks it."""
     folder = local_folder(folder_or_name)
     # Without its vocabulary transformers makes a tokenizer of the five special tokens, and says nothing.
     if not any((folder / name).is_file() for name in _VOCABULARIES):
@@ -44,7 +45,7 @@ def load_tokenizer(folder_or_name: str | Path, add_que: bool = True) -> PreTrain
 
 
 def load_tokenizer_of(folder: Path, model: PreTrainedModel) -> PreTrainedTokenizerBase:
-    """The folder's tokenizer, once it is known that the model has an embedding for each of its tokens."""
+    """Loads the folder's tokenizer. Raises `InputError` if the model has no embedding for one of its tokens."""
     tokenizer = load_tokenizer(folder, add_que=False)
     if len(tokenizer) > model.config.vocab_size:
         raise InputError(
@@ -55,12 +56,12 @@ def load_tokenizer_of(folder: Path, model: PreTrainedModel) -> PreTrainedTokeniz
 
 
 def add_que_token(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, seed: int = 0) -> int:
-    """Makes sure that both know [QUE]; returns its id. Does nothing where they do.
+    """Adds [QUE] to model and tokenizer if they lack it; returns its id.
 
-    [QUE] begins as `<mask>`, which also stands for words that are to be found, plus noise of a tenth of its deviation
-    (a function of `seed`), so that the two can part. The vocabulary grows to a multiple of 64, which GPUs multiply
-    faster; the rows that no token uses are zero. All new tokens get `<mask>`'s output bias: like it, they are never
-    predicted.
+    The embedding of [QUE] begins as that of `<mask>`, which also replaces words to predict, plus noise of a tenth of
+    its standard deviation (a function of `seed`), so that the two can become different. The vocabulary grows to a
+    multiple of 64, which GPUs multiply faster; rows that no token uses are zero. All new tokens get `<mask>`'s output
+    bias: like it, they are never predicted.
     """
     before: int = model.config.vocab_size
     mask_id: Any = tokenizer.mask_token_id

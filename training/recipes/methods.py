@@ -1,4 +1,4 @@
-"""The settings of each fine-tuning method, and what it declares to the rest of the trainer. This module needs no torch.
+"""Declares each fine-tuning method: its settings, and what the rest of the trainer must know. It needs no torch.
 
 A new method is a subclass of `MethodSettings` here with an entry in `METHODS`, its formulations in `training/methods/`,
 and its recipes in `training/recipes/finetuning.py`.
