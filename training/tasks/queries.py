@@ -47,7 +47,7 @@ def pair_query(label: str) -> str:
 
 
 def tag_queries(record: TaggingExample, labels: Sequence[str]) -> list[MrcExample]:
-    """Returns a query for each label, in their order. Its answers are the sentence's entities with this label, if any."""
+    """Returns a query for each label, in their order. Its answers are the sentence's entities with this label."""
     return [_tag_query(record, label) for label in labels]
 
 

@@ -175,8 +175,8 @@ def _unlabelled(record: Record) -> bool:
 
 
 def few(records: Sequence[R], examples: int, sample: int) -> list[R]:
-    """Returns few-shot training set number `sample`: the `examples` records with the smallest hash of sample and record,
-    in the order of their hashes.
+    """Returns few-shot training set number `sample`: the `examples` records with the smallest hash of (sample, record),
+    in the order of the hashes.
 
     It depends only on the records, not on their order or files. Sets of one sample are nested: the 64 are the first 64
     of the 128. The hash leaves out ids, which only order records that are otherwise equal: published ids are not unique
