@@ -137,7 +137,7 @@ def prepare(folder: Path) -> None:
 def predictor(folder: Path) -> Predictor:
     found = load_predictor(folder / "model", CPU)
     formulation: Any = found.formulation
-    return found._replace(formulation=replace(formulation, reading=READING), reading=READING)
+    return found._replace(formulation=replace(formulation, reading=READING), settings=READING)
 
 
 # --- windows ----------------------------------------------------------------------------------------------------------

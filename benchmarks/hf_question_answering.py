@@ -44,7 +44,7 @@ def predict(args: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     loaded = load_predictor(args.model, torch.device("cpu"))
     reading = replace(
-        loaded.reading,
+        loaded.settings,
         max_tokens=args.max_tokens,
         max_query_tokens=args.max_query_tokens,
         stride=args.stride,

@@ -121,8 +121,8 @@ FORMATS = {"text": as_text, "markdown": as_markdown, "latex": as_latex, "json": 
 
 
 def as_papers(report: Report) -> Table:
-    """Returns a table with a column for each language (mPMR, tables 7 to 14). For MLQA's language pairs, rows are contexts
-    and columns are questions."""
+    """Returns a table with a column for each language (mPMR, tables 7 to 14). For MLQA's language pairs, rows are
+    contexts and columns are questions."""
     cells = {row.name: _cell(row) for row in [*report.rows, *report.averages]}
     if "G-XLT" not in cells:
         return Table([report.task, *cells], [[report.name, *cells.values()]])

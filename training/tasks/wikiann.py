@@ -1,4 +1,4 @@
-"""WikiAnn or PAN-X (Pan et al. 2017, in the splits of Rahimi et al. 2019): PER, LOC, ORG in XTREME's 40 languages."""
+"""Reads WikiAnn, or PAN-X (Pan et al. 2017, splits of Rahimi et al. 2019): PER, LOC, ORG in XTREME's 40 languages."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ LABELS = ("LOC", "ORG", "PER")
 
 
 def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
-    """The authors' `de/test`, where every word is `de:Wort`; XTREME's `test-de.tsv`, without the prefix.
+    """Reads the authors' `de/test`, where words have the prefix `de:`, or XTREME's `test-de.tsv`, without a prefix.
 
-    XTREME's own test files hold words alone: such sentences have no tags, and are flagged `unlabelled`.
+    XTREME's own test files have only words: such sentences have no tags and the flag `unlabelled`.
     """
     found = list(sentences(path))
     prefix = _prefix(path, found)
@@ -36,8 +36,8 @@ def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
 
 
 def _prefix(path: Path, found: list[Sentence]) -> str:
-    """`de:` if more than half of the words begin with what the first one begins with; then all have to."""
-    words = [(sentence.line + at, row[0]) for sentence in found for at, row in enumerate(sentence.rows)]
+    """Returns the first word's prefix, such as `de:`, if more than half of the words have it; then all must have it."""
+    words = [(line, row[0]) for sentence in found for line, row in enumerate(sentence.rows, sentence.line)]
     prefix = words[0][1].partition(":")[0] + ":" if words else ""
     without = [line for line, word in words if not word.startswith(prefix)]
     if not prefix or 2 * len(without) >= len(words):
