@@ -43,9 +43,9 @@ def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
     if ".xml" in path.name:
         return _read_xml(path, require_lang(lang, _lang_in(path), path))
     lang = require_lang(lang, lang_in(path, r"gold-(?P<lang>\w\w)-\w+\.txt"), path)
-    found = list(sentences(path))
-    examples, ledger, unlabelled = [], FileLedger(), words_alone(found)
-    for sentence in found:
+    file_sentences = list(sentences(path))
+    examples, ledger, unlabelled = [], FileLedger(), words_alone(file_sentences)
+    for sentence in file_sentences:
         tags = [] if unlabelled else tags_at(path, sentence, 1, LABELS)
         ledger.add(lang, len(entities(tags)))
         text, tokens = joined([row[0] for row in sentence.rows])
@@ -70,13 +70,13 @@ def _read_xml(path: Path, lang: str) -> FileRecords[TaggingExample]:
     examples: list[TaggingExample] = []
     flags: dict[str, list[str]] = {}
     ledger = FileLedger()
-    found = list(_sentences(path))
-    if found and all(sentence.skipped == "empty_text" for sentence in found):
+    file_sentences = list(_sentences(path))
+    if file_sentences and all(sentence.skipped == "empty_text" for sentence in file_sentences):
         raise InputError(
             f"{path}: no sentence has a text. The French files are published so: run ABSA16FR-download.jar, which "
             "comes with them, and give the file that it makes, …-withcontent.xml"
         )
-    for sentence in found:
+    for sentence in file_sentences:
         place = ledger.add(lang, len(sentence.targets))
         targets, lost = _sorted_out(sentence)
         if sentence.skipped:
@@ -89,7 +89,7 @@ def _read_xml(path: Path, lang: str) -> FileRecords[TaggingExample]:
             flags.setdefault(reason, []).append(sentence.id)
         if not sentence.skipped:
             examples.append(_example(sentence, targets, lang))
-    if not any(sentence.targets for sentence in found):
+    if not any(sentence.targets for sentence in file_sentences):
         examples = [replace(example, tags=()) for example in examples]
         flags = without_labels(examples)
     return examples, flags, ledger

@@ -22,9 +22,9 @@ def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
     """
     named = lang_in(path, r"(?P<lang>eng|deu|esp|ned)\..*", r"(?P<lang>en|de|es|nl)[._-].*", names=CODES)
     lang = require_lang(lang, named, path)
-    found = list(sentences(path, encodings=("utf-8", "iso-8859-1")))
-    examples, ledger, unlabelled = [], FileLedger(), words_alone(found)
-    for sentence in found:
+    file_sentences = list(sentences(path, encodings=("utf-8", "iso-8859-1")))
+    examples, ledger, unlabelled = [], FileLedger(), words_alone(file_sentences)
+    for sentence in file_sentences:
         tags = [] if unlabelled else tags_at(path, sentence, -1, LABELS)
         ledger.add(lang, len(entities(tags)))
         text, tokens = joined([row[0] for row in sentence.rows])

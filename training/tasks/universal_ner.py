@@ -21,9 +21,9 @@ def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
     flag `words_not_in_text`. Sentences of a file without tags have the flag `unlabelled`.
     """
     lang = require_lang(lang, lang_in(path, r"(?P<lang>[a-z]{2,3})_.*\.iob2"), path)
-    read_sentences = list(sentences(path, comments=True))
-    examples, flagged, ledger, unlabelled = [], [], FileLedger(), words_alone(read_sentences, 1)
-    for sentence in read_sentences:
+    file_sentences = list(sentences(path, comments=True))
+    examples, flagged, ledger, unlabelled = [], [], FileLedger(), words_alone(file_sentences, 1)
+    for sentence in file_sentences:
         tags = [] if unlabelled else tags_at(path, sentence, 2, LABELS)
         ledger.add(lang, len(entities(tags)))
         words = [row[1] for row in sentence.rows]

@@ -22,12 +22,12 @@ def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
 
     XTREME's own test files have only words: such sentences have no tags and the flag `unlabelled`.
     """
-    found = list(sentences(path))
-    prefix = _prefix(path, found)
+    file_sentences = list(sentences(path))
+    prefix = _prefix(path, file_sentences)
     named = prefix[:-1] or lang_in(path, r"(?:train|dev|test|extra)-(?P<lang>[a-z-]+)\.tsv")
     lang = require_lang(lang, named or (path.parent.name if path.parent.name in LANGS else None), path)
-    examples, ledger, unlabelled = [], FileLedger(), words_alone(found)
-    for sentence in found:
+    examples, ledger, unlabelled = [], FileLedger(), words_alone(file_sentences)
+    for sentence in file_sentences:
         tags = [] if unlabelled else tags_at(path, sentence, -1, LABELS)
         ledger.add(lang, len(entities(tags)))
         text, tokens = joined([row[0].removeprefix(prefix) for row in sentence.rows])
@@ -35,9 +35,9 @@ def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
     return examples, without_labels(examples if unlabelled else ()), ledger
 
 
-def _prefix(path: Path, found: list[Sentence]) -> str:
+def _prefix(path: Path, file_sentences: list[Sentence]) -> str:
     """Returns the first word's prefix, such as `de:`, if more than half of the words have it; then all must have it."""
-    words = [(line, row[0]) for sentence in found for line, row in enumerate(sentence.rows, sentence.line)]
+    words = [(line, row[0]) for sentence in file_sentences for line, row in enumerate(sentence.rows, sentence.line)]
     prefix = words[0][1].partition(":")[0] + ":" if words else ""
     without = [line for line, word in words if not word.startswith(prefix)]
     if not prefix or 2 * len(without) >= len(words):
