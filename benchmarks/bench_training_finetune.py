@@ -138,7 +138,7 @@ def prepare(folder: Path) -> None:
 def predictor(folder: Path) -> Predictor:
     found = load_predictor(folder / "model", CPU)
     formulation: Any = found.formulation
-    return found._replace(formulation=replace(formulation, settings=READING), reading=READING)
+    return found._replace(formulation=replace(formulation, settings=READING), settings=READING)
 
 
 # --- windows ----------------------------------------------------------------------------------------------------------

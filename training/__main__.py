@@ -1,4 +1,4 @@
-"""`polyspan-train` from its first moment: Ctrl-C and SIGTERM give one line even while Python imports the rest."""
+"""Starts `polyspan-train`. Ctrl-C and SIGTERM print one line even while Python is importing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from schemas.runtime.interrupts import end_at_once
 
 
 def main() -> None:
-    """The console script."""
+    """Runs the console script."""
     end_at_once("polyspan-train")
     from training.cli import main as run
 

@@ -1,5 +1,5 @@
-"""`polyspan-train convert`: published files of a task → a dataset folder of their records, and an account of all labels
-that the files hold."""
+"""`polyspan-train convert`: writes the records of a task's published files to a dataset folder, and accounts for all
+labels of the files."""
 
 from __future__ import annotations
 
@@ -27,36 +27,36 @@ from training.runtime.outputs import dataset_files, digest_of
 from training.tasks.files import LeftOut
 from training.tasks.records import Record, Records, identity, read_records
 
-REJECTS_PER_REASON = 100  # that are kept for reading, of each language; all are counted
+REJECTS_PER_REASON = 100  # the most that are stored for each language and reason; all are counted
 
 
 @dataclass(frozen=True)
 class ConvertConfig:
-    """What to convert. Texts and labels stay as they are, and so do ids, but for those that a language has twice: then
-    the questions' `source_id` says what was published."""
+    """Writes a benchmark's records as a dataset. Texts, labels and ids do not change, except ids that repeat within a
+    language: `source_id` of such questions is the published id."""
 
     task: TaskName
     files: tuple[Path, ...]
-    """As the task's authors or XTREME publish them. Their records follow one another in this order."""
+    """Files as the task's authors or XTREME publish them. Records are stored in the order of the files."""
     output: Path
     """The folder to write: records, rejects, manifest and dataset card."""
     langs: tuple[str, ...] = ()
-    """One for each file, where its name does not say it."""
+    """One language for each file, in their order, for files whose names do not say it."""
     overwrite: bool = False
-    """Replace the dataset that stands in the output folder."""
+    """Replace an existing dataset in the output folder."""
 
 
 class Sorted(NamedTuple):
-    """What became of the records."""
+    """The records of a dataset and its rejects."""
 
     kept: list[Record]
     rejects: list[Reject]  # a sample
-    counts: dict[str, RecordCounts]  # language → all of them
+    counts: dict[str, RecordCounts]  # language → counts of all records
 
 
 def run(config: ConvertConfig) -> str:
-    """Writes the folder; returns what to tell. Raises `ConfigError` for what cannot work, and `InputError` naming the
-    file at fault: also one that has no labels, whatever the task."""
+    """Writes the folder and returns the text to print. Raises `ConfigError` for what cannot work, and `InputError`
+    naming the file at fault, such as a file without labels."""
     if folders := [path for path in config.files if path.is_dir()]:
         raise ConfigError(f"{folders[0]}: is a folder. Expected a file as the task's authors or XTREME publish it")
     recover(config.output, dataset_files)
@@ -72,16 +72,16 @@ def run(config: ConvertConfig) -> str:
 
 
 def is_done(config: ConvertConfig) -> bool:
-    """Whether the folder holds the whole dataset that the command makes. Ends what a process that died had begun."""
+    """Returns whether the folder holds the complete dataset of this command. Completes what a killed process began."""
     if not (config.output / manifest.FILE_NAME).is_file():
         return False
-    found = manifest.load(config.output)
-    if (found.config, found.commit) != (settings_of(config), commit()) or (
-        found.versions["polyspan"],
-        found.versions["pyarrow"],
+    index = manifest.load(config.output)
+    if (index.config, index.commit) != (settings_of(config), commit()) or (
+        index.versions["polyspan"],
+        index.versions["pyarrow"],
     ) != (polyspan_version(), pa.__version__):
         return False
-    if not all(path.is_file() for path in config.files) or list(found.inputs) != inputs_of(config):
+    if not all(path.is_file() for path in config.files) or list(index.inputs) != inputs_of(config):
         return False
     if any(find_problems(config.output, quick=True)):
         return False
@@ -101,46 +101,46 @@ def inputs_of(config: ConvertConfig) -> list[InputFile]:
 
 def _convert(config: ConvertConfig) -> str:
     read = read_records(config.files, config.task, config.langs, labelled=True)
-    found = sort_out(read)
-    if not found.kept:
-        reject = next(each for each in found.rejects if each.unit == "record")
+    sorted_out = sort_out(read)
+    if not sorted_out.kept:
+        reject = next(reject for reject in sorted_out.rejects if reject.unit == "record")
         raise InputError(f"{config.files[0]}: no record can be kept: {reject.excerpt}")
     index = write_dataset(
         config.output,
         read.task.shared.schema,
-        found.kept,
-        found.counts,
-        rejects=found.rejects,
+        sorted_out.kept,
+        sorted_out.counts,
+        rejects=sorted_out.rejects,
         config=settings_of(config),
         inputs=inputs_of(config),
         overwrite=config.overwrite,
     )
-    return _report(config, read, found, index)
+    return _report(config, read, sorted_out, index)
 
 
 def sort_out(read: Records) -> Sorted:
-    """Records that break the contract (`schemas.mrc.problems`) are rejects, and so are their labels, and what the
-    readers left out. Ids become unique in each language (of contexts and questions): the second record of id 7 gets
-    7#2."""
-    found = Sorted([], [], dict(read.counts))
+    """Separates the records of the dataset from the rejects: records that break the contract (`schemas.mrc.problems`)
+    and what the readers left out. Ids become unique in each language (of contexts and questions): the second record of
+    id 7 gets 7#2."""
+    result = Sorted([], [], dict(read.counts))
     times: Counter[tuple[Hashable, ...]] = Counter()
     sampled: Counter[tuple[str, str, str]] = Counter()
 
-    def reject(file: str, each: LeftOut) -> None:
-        sampled[each.lang, each.unit, each.reason] += 1
-        if sampled[each.lang, each.unit, each.reason] <= REJECTS_PER_REASON:
-            excerpt = each.excerpt[:MAX_EXCERPT_CHARS]
-            found.rejects.append(Reject(each.reason, each.unit, each.id, each.lang, file, each.place, excerpt))
+    def reject(file: str, lost: LeftOut) -> None:
+        sampled[lost.lang, lost.unit, lost.reason] += 1
+        if sampled[lost.lang, lost.unit, lost.reason] <= REJECTS_PER_REASON:
+            excerpt = lost.excerpt[:MAX_EXCERPT_CHARS]
+            result.rejects.append(Reject(lost.reason, lost.unit, lost.id, lost.lang, file, lost.place, excerpt))
 
-    for file, each in read.left_out:
-        reject(file, each)
+    for file, lost in read.left_out:
+        reject(file, lost)
     for file, place, record in _placed(read):
         if problems := mrc.problems(record):
             excerpt = f"{'; '.join(problems)}: {_text(record)}"
             reject(file, LeftOut("breaks_contract", "record", record.lang, record.id, place, excerpt))
             labels = mrc.labels_in(record)
-            lost = {"breaks_contract": labels} if labels else {}
-            found.counts[record.lang] += RecordCounts(0, -1, {"breaks_contract": 1}, 0, -labels, lost)
+            lost_labels = {"breaks_contract": labels} if labels else {}
+            result.counts[record.lang] += RecordCounts(0, -1, {"breaks_contract": 1}, 0, -labels, lost_labels)
             continue
         unique = record
         while times[identity(unique)]:
@@ -149,12 +149,12 @@ def sort_out(read: Records) -> Sorted:
         times[identity(unique)] += 1
         if isinstance(unique, MrcExample) and unique.id != record.id:
             unique = replace(unique, source_id=record.id)
-        found.kept.append(unique)
-    return found
+        result.kept.append(unique)
+    return result
 
 
 def _placed(read: Records) -> Iterator[tuple[str, int, Record]]:
-    """Name of the file and place in it, from 1, of every record."""
+    """Yields every record with the name of its file and its place in it, from 1."""
     records = iter(read.records)
     for source in read.sources:
         for place in range(1, source.records + 1):
@@ -167,9 +167,9 @@ def _text(record: Record) -> str:
     return record.text if isinstance(record, TaggingExample) else f"{record.sentence1} ||| {record.sentence2}"
 
 
-def _report(config: ConvertConfig, read: Records, found: Sorted, index: Manifest) -> str:
+def _report(config: ConvertConfig, read: Records, sorted_out: Sorted, index: Manifest) -> str:
     files = f"{len(read.sources)} file{'s' * (len(read.sources) > 1)}"
-    lines = [f"{config.output}: {len(found.kept):,} records ({index.schema}) of {files} of {config.task}", ""]
+    lines = [f"{config.output}: {len(sorted_out.kept):,} records ({index.schema}) of {files} of {config.task}", ""]
     for lang, counts in sorted(index.counts.items()):
         rejected = sum(counts.rejects()["record"].values())
         lines.append(f"  {lang:<8}{counts.examples:>10,} records" + (f", {rejected:,} rejects" if rejected else ""))

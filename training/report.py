@@ -1,4 +1,4 @@
-"""`polyspan-train report`: runs side by side, as a table in the terminal and as a page with pictures."""
+"""`polyspan-train report`: compares runs in tables in the terminal and on a page with pictures."""
 
 from __future__ import annotations
 
@@ -32,40 +32,41 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 INTERVALS = "Lines: the confidence interval of a single run, a standard deviation to both sides of a mean."
-DRAWS = ("seed", "sample")  # settings that make another try of the same
+DRAWS = ("seed", "sample")  # settings in which repetitions of a run differ
+RUNS, SETTINGS = "Runs", "What differs"  # titles of tables
 
 
 @dataclass(frozen=True)
 class ReportConfig:
-    """Tables of runs side by side: their settings, and their figures where they were evaluated."""
+    """Compares runs in tables: their settings, and the figures of those that were evaluated."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN …")]
-    """Folders that finetune or few-shot wrote, or folders of such folders."""
+    """Folders that finetune or few-shot has written, or folders that contain such folders."""
     output: str = ""
-    """A folder for report.html, a page with curves and bars beside the tables, that needs no network."""
+    """The folder for report.html, a page with tables, curves and bars that needs no network."""
     format: Literal["text", "markdown", "latex", "json"] = "text"
-    """Of what is printed. JSON has every figure, unrounded."""
+    """The format of what is printed. JSON has every figure, unrounded."""
     by: tuple[str, ...] = ()
-    """Settings by which runs are put together, such as model, method, examples: those that agree in them are one row,
-    mean and standard deviation. Else runs that differ in nothing but seed and sample are."""
+    """Settings that group runs, such as model, method or examples: runs that agree in them share a row with mean and
+    standard deviation. Without any, runs share a row if they differ only in seed and sample."""
 
 
 class Group(NamedTuple):
-    """Runs that make one row."""
+    """The runs of one row."""
 
     name: str
     runs: list[Run]
 
     def bars(self, task: str, row: str, figure: str) -> list[Bar]:
-        """Of those runs that have them."""
-        found = [run.results[task].in_papers.get(row, {}) for run in self.runs if task in run.results]
-        return [figures[figure] for figures in found if figure in figures]
+        """Returns the figure of each run that has it."""
+        rows = [run.results[task].in_papers.get(row, {}) for run in self.runs if task in run.results]
+        return [figures[figure] for figures in rows if figure in figures]
 
     def values(self, task: str, row: str, figure: str) -> list[float]:
         return [bar.value for bar in self.bars(task, row, figure)]
 
     def bar(self, task: str, row: str, figure: str) -> Bar | None:
-        """The mean and a standard deviation to both sides; of a single run, its own confidence interval."""
+        """Returns mean ± standard deviation; for a single run its value and confidence interval."""
         bars = self.bars(task, row, figure)
         if len(bars) < 2:
             return bars[0] if bars else None
@@ -74,7 +75,7 @@ class Group(NamedTuple):
 
 
 def run(config: ReportConfig) -> str:
-    """The report. Raises `ConfigError` for what cannot work."""
+    """Returns the report, and writes the page if `output` is given. Raises `ConfigError` for what cannot work."""
     if config.output:
         check_output(Path(config.output), report_files, {"RUN": config.runs})
     runs = read_runs(config.runs)
@@ -82,11 +83,7 @@ def run(config: ReportConfig) -> str:
     tables = tables_of(groups)
     notes = notes_of(runs)
     if config.output:
-        path = Path(config.output) / REPORT
-        with locked(path.parent):
-            atomic_write.text(path, page(sections_of(groups, tables), [shown_text(note) for note in notes]))
-            delete_temporary_files(path.parent)  # of a process that was killed here
-        print(f"Wrote {path}", file=sys.stderr)
+        write_page(Path(config.output) / REPORT, page(sections_of(groups, tables), list(map(shown_text, notes))))
     if config.format == "json":
         return as_json(groups, notes)
     comment = "% " if config.format == "latex" else "- " if config.format == "markdown" else ""
@@ -95,51 +92,57 @@ def run(config: ReportConfig) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def write_page(path: Path, text: str) -> None:
+    with locked(path.parent):
+        atomic_write.text(path, text)
+        delete_temporary_files(path.parent)  # of a process that was killed here
+    print(f"Wrote {path}", file=sys.stderr)
+
+
 # --- which runs are one row -------------------------------------------------------------------------------------------
 
 
 def grouped(runs: Sequence[Run], by: Sequence[str]) -> list[Group]:
-    """In the order of their first runs. What is no run is alone."""
+    """Groups the runs into rows, in the order of their first runs. A folder without a run is a row of its own."""
     names = list(dict.fromkeys(name for run in runs for name in run.settings))
     for name in by:
         if name not in names:
             close = closest(name, names, 1)
             hint = f"Did you mean {close[0]!r}?" if close else f"Settings: {', '.join(names)}"
             raise ConfigError(f"--by {name}: the runs have no such setting. {hint}")
-    found: dict[str, list[Run]] = {}
+    groups: dict[str, list[Run]] = {}
     for run in runs:
         chosen = {name: run.settings.get(name) for name in by or names if by or name not in DRAWS}
-        found.setdefault(json.dumps([chosen, "" if run.settings else run.name], default=str), []).append(run)
-    together = list(found.values())
-    names_of = [_names(each, by) for each in together]
+        groups.setdefault(json.dumps([chosen, "" if run.settings else run.name], default=str), []).append(run)
+    names_of = [_names(group, by) for group in groups.values()]
     counts = Counter(name for names in names_of for name in set(names))
     return [
-        Group(next((name for name in names if counts[name] == 1), names[-1]), each)
-        for names, each in zip(names_of, together, strict=True)
+        Group(next((name for name in names if counts[name] == 1), names[-1]), group)
+        for names, group in zip(names_of, groups.values(), strict=True)
     ]
 
 
 def _names(runs: Sequence[Run], by: Sequence[str]) -> list[str]:
-    """What a row may be called, the best first: the folder that its runs share, or their name without a number."""
-    found = [", ".join(f"{name} {runs[0].settings.get(name)}" for name in by)] if by and runs[0].settings else []
+    """Returns possible names of a row, the best first: the folder that runs share, or their name without a number."""
+    names = [", ".join(f"{name} {runs[0].settings.get(name)}" for name in by)] if by and runs[0].settings else []
     if len(runs) == 1:
-        return [*found, runs[0].name]
+        return [*names, runs[0].name]
     for shared in (lambda name: name.rpartition("/")[0], lambda name: re.sub(r"[-_.=]*\d+$", "", name)):
         if len({shared(run.name) for run in runs}) == 1:
-            found.append(shared(runs[0].name))
-    return [*filter(None, found), f"{runs[0].name} …"]
+            names.append(shared(runs[0].name))
+    return [*filter(None, names), f"{runs[0].name} …"]
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
 def tables_of(groups: Sequence[Group]) -> dict[str, Table]:
-    """Title → table: the runs, what differs between their settings, and each task's figures."""
-    tables = {"Runs": _overview(groups)}
+    """Returns title → table: the runs, the settings in which they differ, and each task's figures."""
+    tables = {RUNS: _overview(groups)}
     differing = differing_settings([run for group in groups for run in group.runs])
     if differing:
         rows = [[group.name, *(_all_of(group, name) for name in differing)] for group in groups]
-        tables["What differs"] = Table(["settings", *differing], rows)
+        tables[SETTINGS] = Table(["settings", *differing], rows)
     for task in _tasks(groups):
         tables[task] = _task_table(groups, task)
     return tables
@@ -165,12 +168,12 @@ def _overview(groups: Sequence[Group]) -> Table:
 
 
 def differing_settings(runs: Sequence[Run]) -> list[str]:
-    """Names of those that are not the same in all runs that have them: another method has other ones."""
+    """Returns the names of settings that differ between the runs that have them; methods have settings of their own."""
     values: dict[str, set[str]] = {}
     for run in runs:
         for name, value in run.settings.items():
             values.setdefault(name, set()).add(json.dumps(value))
-    return [name for name, found in values.items() if len(found) > 1]
+    return [name for name, different in values.items() if len(different) > 1]
 
 
 def _task_table(groups: Sequence[Group], task: str) -> Table:
@@ -183,7 +186,7 @@ def _task_table(groups: Sequence[Group], task: str) -> Table:
 
 
 def fitting(groups: Sequence[Group], task: str) -> list[Group]:
-    """Those that have results of the task or could have some, because their own is of the same kind."""
+    """Returns the groups that have results of the task, or whose own task is of the same kind."""
     return [group for group in groups if any(_fits(run, task) for run in group.runs)]
 
 
@@ -200,9 +203,11 @@ def _results(groups: Sequence[Group], task: str) -> list[Results]:
 
 
 def rows_of(groups: Sequence[Group], task: str) -> list[str]:
-    """Columns of a task's table: the languages that any run has, as papers print them, then the averages."""
-    averages = dict.fromkeys(name for of in _results(groups, task) for name in of.averages)
-    rows = dict.fromkeys(name for of in _results(groups, task) for name in of.in_papers if name not in averages)
+    """Returns the columns of a task's table: all languages of the runs in the order of papers, then the averages."""
+    averages = dict.fromkeys(name for results in _results(groups, task) for name in results.averages)
+    rows = dict.fromkeys(
+        name for results in _results(groups, task) for name in results.in_papers if name not in averages
+    )
     return [*in_order(task, list(rows)), *averages]
 
 
@@ -211,8 +216,8 @@ def figures_of(groups: Sequence[Group], task: str) -> list[str]:
 
 
 def _all_of(group: Group, name: str) -> str:
-    found = dict.fromkeys(str(run.settings[name]) for run in group.runs if name in run.settings)
-    return ", ".join(found) or "–"
+    values = dict.fromkeys(str(run.settings[name]) for run in group.runs if name in run.settings)
+    return ", ".join(values) or "–"
 
 
 def _range(values: Sequence[float]) -> str:
@@ -225,7 +230,7 @@ def _count(group: Group, state: str) -> int:
 
 
 def notes_of(runs: Sequence[Run]) -> list[str]:
-    """What is missing or cannot be read, with the next command."""
+    """Returns what is missing or cannot be read, with the next command."""
     notes = [trouble for run in runs for trouble in run.troubles]
     tasks = list(dict.fromkeys(task for run in runs for task in run.results))
     for run in runs:
@@ -246,30 +251,38 @@ def notes_of(runs: Sequence[Run]) -> list[str]:
 
 
 def sections_of(groups: Sequence[Group], tables: dict[str, Table]) -> list[Section]:
-    """The page's parts: each table with its pictures."""
-    found = []
+    """Returns the parts of the page: each table with its pictures."""
+    sections = []
     for name, table in tables.items():
         best: set[tuple[int, int]] = set()
         pictures: dict[str, Figure] = {}
-        if name == "Runs":
-            trained_on = list(dict.fromkeys(_trained_on(run) for group in groups for run in group.runs))
-            for task in trained_on:  # losses and scores of different tasks say nothing about one another
-                of = {group.name: [run for run in group.runs if _trained_on(run) == task] for group in groups}
-                losses = {name: [run.losses for run in runs if run.losses.points] for name, runs in of.items()}
-                dev = {name: [run.dev for run in runs if run.dev.points] for name, runs in of.items()}
-                told = f" on {task}" if task and len(trained_on) > 1 else ""
-                if any(losses.values()):
-                    caption = f"Training loss{told}, smoothed. Runs of one row have one colour."
-                    pictures[caption] = plots.learning_curves(losses)
-                if any(dev.values()):
-                    caption = f"Scores on the dev files{told}. Rings: the best, whose weights were kept."
-                    pictures[caption] = plots.dev_curves(dev)
-        elif name != "What differs":
+        if name == RUNS:
+            pictures = _curves(groups)
+        elif name != SETTINGS:
             best = best_cells(groups, name)
             for figure in figures_of(groups, name):
                 pictures[f"{name}, {title(figure)}. {INTERVALS}"] = _bars(groups, name, figure)
-        found.append(Section(name, table, best, {told: plots.as_svg(each) for told, each in pictures.items()}))
-    return found
+        sections.append(Section(name, table, best, {caption: plots.as_svg(each) for caption, each in pictures.items()}))
+    return sections
+
+
+def _curves(groups: Sequence[Group]) -> dict[str, Figure]:
+    """Returns caption → curves of losses and dev scores. Those of different tasks cannot be compared, so each task has
+    its own."""
+    pictures = {}
+    tasks = list(dict.fromkeys(_trained_on(run) for group in groups for run in group.runs))
+    for task in tasks:
+        runs_of = {group.name: [run for run in group.runs if _trained_on(run) == task] for group in groups}
+        losses = {name: [run.losses for run in runs if run.losses.points] for name, runs in runs_of.items()}
+        dev = {name: [run.dev for run in runs if run.dev.points] for name, runs in runs_of.items()}
+        on_task = f" on {task}" if task and len(tasks) > 1 else ""
+        if any(losses.values()):
+            caption = f"Training loss{on_task}, smoothed. Runs of one row have one colour."
+            pictures[caption] = plots.learning_curves(losses)
+        if any(dev.values()):
+            caption = f"Scores on the dev files{on_task}. Rings: the best, whose weights were kept."
+            pictures[caption] = plots.dev_curves(dev)
+    return pictures
 
 
 def _trained_on(run: Run) -> str:
@@ -277,14 +290,14 @@ def _trained_on(run: Run) -> str:
 
 
 def best_cells(groups: Sequence[Group], task: str) -> set[tuple[int, int]]:
-    """Row and column in a task's table of the highest first figure in each column, where there is something to beat."""
-    figure, found = figures_of(groups, task)[0], set()
+    """Returns row and column of the highest first figure in each column that has two or more."""
+    figure, best = figures_of(groups, task)[0], set()
     for column, row in enumerate(rows_of(groups, task), start=1):
-        of = enumerate(fitting(groups, task))
-        bars = {at: bar.value for at, group in of if (bar := group.bar(task, row, figure))}
+        numbered = enumerate(fitting(groups, task))
+        bars = {number: bar.value for number, group in numbered if (bar := group.bar(task, row, figure))}
         if len(bars) > 1:
-            found |= {(at, column) for at, value in bars.items() if value == max(bars.values())}
-    return found
+            best |= {(number, column) for number, value in bars.items() if value == max(bars.values())}
+    return best
 
 
 def _bars(groups: Sequence[Group], task: str, figure: str) -> Figure:
@@ -296,7 +309,7 @@ def _bars(groups: Sequence[Group], task: str, figure: str) -> Figure:
 
 
 def as_json(groups: Sequence[Group], notes: Sequence[str]) -> str:
-    """Every run's figures with their signatures as evaluate wrote them, by row of the tables."""
+    """Returns every run's figures with their signatures, as evaluate wrote them, by row of the tables."""
     values = [
         {
             "name": group.name,
@@ -306,7 +319,7 @@ def as_json(groups: Sequence[Group], notes: Sequence[str]) -> str:
                     "state": run.state,
                     "settings": run.settings,
                     "best_dev": run.dev.mark and {"step": run.dev.mark[0], "score": run.dev.mark[1]},
-                    "results": {task: of.report for task, of in run.results.items()},
+                    "results": {task: results.report for task, results in run.results.items()},
                 }
                 for run in group.runs
             ],

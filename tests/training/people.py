@@ -1,4 +1,4 @@
-"""A training file and a dev file of a few questions, and a small run of fine-tuning on them."""
+"""Makes files of a few questions, and the configuration of a small fine-tuning run on them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ PLACES = ("Hanoi", "Lagos", "Cairo", "Oslo", "Lima", "Pune", "Quito", "Riga")
 
 
 def squad(path: Path, count: int) -> Path:
-    """Who lives where, in sentences of two."""
+    """Writes questions about where people live."""
     paragraphs = []
-    for at in range(count):
-        person, other = PEOPLE[at % 8], PEOPLE[(at + 3) % 8]
-        place, elsewhere = PLACES[at % 8], PLACES[(at + 5) % 8]
+    for number in range(count):
+        person, other = PEOPLE[number % 8], PEOPLE[(number + 3) % 8]
+        place, elsewhere = PLACES[number % 8], PLACES[(number + 5) % 8]
         context = f"{person} lives in {place}. {other} has moved to {elsewhere}."
         answer = {"text": place, "answer_start": context.index(place)}
         paragraphs.append(
-            {"context": context, "qas": [{"id": f"q{at}", "question": f"Where is {person}?", "answers": [answer]}]}
+            {"context": context, "qas": [{"id": f"q{number}", "question": f"Where is {person}?", "answers": [answer]}]}
         )
     path.write_text(json.dumps({"version": "1.1", "data": [{"title": "t", "paragraphs": paragraphs}]}), "utf-8")
     return path
 
 
 def people_config(model: Path, folder: Path) -> FinetuneConfig:
-    """16 questions, 4 a step, a dev file of 8, an evaluation every 2 of 6 steps."""
+    """Trains on 16 questions, 4 in each of 6 steps, and evaluates on 8 dev questions every 2 steps."""
     recipe = replace(
         FINETUNE_RECIPES["plain_qa"],
         model=str(model),

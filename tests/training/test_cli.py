@@ -19,7 +19,7 @@ FAST = ["--steps", "4", "--batch-size", "4", "--warmup-steps", "1", "--loader-wo
 
 
 def run(*arguments: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr."""
+    """Runs a command; returns exit code, stdout and stderr."""
     code = 0
     try:
         main(arguments)
@@ -180,9 +180,9 @@ def test_a_run_from_data_to_a_model_that_hugging_face_loads(tmp_path: Path, caps
     text = AutoTokenizer.from_pretrained(f"{output}/model")("Anna lives in Hanoi.", return_tensors="pt")
     assert AutoModel.from_pretrained(f"{output}/model")(**text).last_hidden_state.isfinite().all()
 
-    told = json.loads(Path(output, "run.json").read_text())
-    assert told["recipe"]["steps"] == 4 and told["recipe"]["precision"] == "fp32"
-    assert len(told["data"]["1"]) == 64 and told["versions"]["torch"]
+    description = json.loads(Path(output, "run.json").read_text())
+    assert description["recipe"]["steps"] == 4 and description["recipe"]["precision"] == "fp32"
+    assert len(description["data"]["1"]) == 64 and description["versions"]["torch"]
 
     before = Path(output, "metrics.jsonl").read_bytes()
     code, again, _ = run(*command, capsys=capsys)  # it is done: nothing is trained, the same is said

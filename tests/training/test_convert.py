@@ -1,4 +1,4 @@
-"""The command as a function: small files of every kind, then the real ones."""
+"""Tests `convert` as a function, with small files of every kind and then the real ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REAL = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 
 
 def squad(*ids: str, answer: str = "Hanoi") -> str:
-    """One question for each id, all with the same answer, at the start of its context."""
+    """Makes a question for each id. All have the same answer, at the start of the context."""
     answers = [{"text": answer, "answer_start": 0}]
     paragraphs = [
         {"context": f"{answer} {at}.", "qas": [{"id": id_, "question": "?", "answers": answers}]}
@@ -41,7 +41,7 @@ def write(tmp_path: Path) -> Any:
 
 def test_a_folder_holds_the_records_of_the_files_and_says_whose_they_are(write: Any, tmp_path: Path) -> None:
     paths = (write("dev-en.tsv", "One.\t1.\t1\nTwo.\tNS\t0\n"), write("test-de.tsv", "Eins.\t1.\t1\n"))
-    told = run(ConvertConfig("paws_x", paths, tmp_path / "out"))
+    printed = run(ConvertConfig("paws_x", paths, tmp_path / "out"))
     assert list(read_examples(tmp_path / "out", verify=True)) == read_records(paths, "paws_x").records
     index = load(tmp_path / "out")
     assert index.counts == {"de": RecordCounts(1, 1, {}, 1, 1), "en": RecordCounts(2, 2, {}, 2, 2)}
@@ -51,16 +51,16 @@ def test_a_folder_holds_the_records_of_the_files_and_says_whose_they_are(write: 
         ("paws_x", "test-de.tsv", 11),
     ]
     assert list(find_problems(tmp_path / "out")) == []
-    assert "out: 3 records (pair/1) of 2 files of paws_x\n" in told
-    assert "  en               2 records\n" in told
-    assert "noticed in the files:\n  untranslated         1 records\n" in told
-    assert "en: 2 records read = 2 examples + 0 refused\nen: 2 labels found = 2 labels kept + 0 refused\n" in told
-    assert "Left out" not in told
+    assert "out: 3 records (pair/1) of 2 files of paws_x\n" in printed
+    assert "  en               2 records\n" in printed
+    assert "noticed in the files:\n  untranslated         1 records\n" in printed
+    assert "en: 2 records read = 2 examples + 0 refused\nen: 2 labels found = 2 labels kept + 0 refused\n" in printed
+    assert "Left out" not in printed
 
 
 def test_records_that_break_the_contract_are_rejects(write: Any, tmp_path: Path) -> None:
     path = write("xquad.en.json", squad("a", "", "b", ""))
-    told = run(ConvertConfig("xquad", (path,), tmp_path / "out"))
+    printed = run(ConvertConfig("xquad", (path,), tmp_path / "out"))
     assert [example.id for example in read_examples(tmp_path / "out")] == ["a", "b"]
     rejects = [row for batch in read_rejects(tmp_path / "out") for row in batch.to_pylist()]
     assert [(row["reason"], row["pair"], row["corpus"], row["line"]) for row in rejects] == [
@@ -71,8 +71,8 @@ def test_records_that_break_the_contract_are_rejects(write: Any, tmp_path: Path)
     refused = {"breaks_contract": 2}
     assert load(tmp_path / "out").totals == RecordCounts(4, 2, refused, 4, 2, refused)
     assert list(find_problems(tmp_path / "out")) == []
-    assert "2 records, 2 rejects" in told
-    assert "out --rejects" in told
+    assert "2 records, 2 rejects" in printed
+    assert "out --rejects" in printed
 
 
 def test_rejects_are_all_counted_and_some_kept(write: Any, tmp_path: Path) -> None:
@@ -84,12 +84,12 @@ def test_rejects_are_all_counted_and_some_kept(write: Any, tmp_path: Path) -> No
 
 def test_ids_become_unique_in_each_language(write: Any, tmp_path: Path) -> None:
     paths = (write("xquad.en.json", squad("7", "7", "7#2", "7")), write("xquad.de.json", squad("7")))
-    told = run(ConvertConfig("xquad", paths, tmp_path / "out"))
+    printed = run(ConvertConfig("xquad", paths, tmp_path / "out"))
     found = [(example.lang, example.id) for example in read_examples(tmp_path / "out")]
     assert found == [("en", "7"), ("en", "7#2"), ("en", "7#2#2"), ("en", "7#3"), ("de", "7")]
     assert list(find_problems(tmp_path / "out")) == []
-    assert "duplicate_id         2 records" in told
-    assert "now has #2 after it" in told
+    assert "duplicate_id         2 records" in printed
+    assert "now has #2 after it" in printed
     published = [example.source_id for example in read_examples(tmp_path / "out")]
     assert published == [None, "7", "7#2", "7", None]
 
@@ -111,8 +111,8 @@ def test_every_label_that_is_left_out_is_counted_and_shown(write: Any, tmp_path:
     content = json.loads(squad("a", "", "b", "c"))
     of = [paragraph["qas"][0]["answers"][0] for paragraph in content["data"][0]["paragraphs"]]
     of[3]["answer_start"] = 3
-    told = run(ConvertConfig("xquad", (write("xquad.en.json", json.dumps(content)),), tmp_path / "out"))
-    assert "en: 4 labels found = 2 labels kept + 2 refused (answer_elsewhere 1, breaks_contract 1)\n" in told
+    printed = run(ConvertConfig("xquad", (write("xquad.en.json", json.dumps(content)),), tmp_path / "out"))
+    assert "en: 4 labels found = 2 labels kept + 2 refused (answer_elsewhere 1, breaks_contract 1)\n" in printed
     assert load(tmp_path / "out").totals == RecordCounts(
         4, 3, {"breaks_contract": 1}, 4, 2, {"answer_elsewhere": 1, "breaks_contract": 1}
     )
@@ -130,9 +130,9 @@ def test_sentences_that_a_reader_leaves_out_are_rejects(write: Any, tmp_path: Pa
         f'<sentence id="2" OutOfScope="TRUE"><text>Odd.</text><Opinions>{opinion}</Opinions></sentence>',
     ]
     path = write("EN_REST_SB1_TEST.xml.gold", f"<Reviews>{''.join(sentences)}</Reviews>")
-    told = run(ConvertConfig("absa", (path,), tmp_path / "out"))
-    assert "en: 2 records read = 1 examples + 1 refused (out_of_scope 1)\n" in told
-    assert "en: 2 labels found = 0 labels kept + 2 refused (null_target 1, out_of_scope 1)\n" in told
+    printed = run(ConvertConfig("absa", (path,), tmp_path / "out"))
+    assert "en: 2 records read = 1 examples + 1 refused (out_of_scope 1)\n" in printed
+    assert "en: 2 labels found = 0 labels kept + 2 refused (null_target 1, out_of_scope 1)\n" in printed
     rejects = [row for batch in read_rejects(tmp_path / "out") for row in batch.to_pylist()]
     assert [(row["reason"], row["unit"], row["record_id"], row["line"]) for row in rejects] == [
         ("null_target", "label", "1", 1),
@@ -212,14 +212,14 @@ def test_real_files_keep_the_contract_and_are_shown(
     paths = tuple(sorted(REAL.glob(pattern)))
     if not paths:
         pytest.skip("the real data are not here")
-    told = run(ConvertConfig(task, paths, tmp_path / "out"))
+    printed = run(ConvertConfig(task, paths, tmp_path / "out"))
     index = load(tmp_path / "out")
     counts = index.totals
     assert isinstance(counts, RecordCounts)
     assert (index.schema, counts.records_read, counts.examples) == (schema, records, records)
     assert counts.record_rejects == counts.label_rejects == {} and counts.labels_found == counts.labels_kept == labels
     for reason, count in noticed.items():
-        assert f"{reason:{max(map(len, noticed))}}  {count:>8,} records" in told
+        assert f"{reason:{max(map(len, noticed))}}  {count:>8,} records" in printed
     assert inspect(["verify", str(tmp_path / "out")]) == 0
     assert inspect(["show", str(tmp_path / "out"), "--count", "20"]) == 0
     shown = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""The command as a function: small models, files as they are published, and the scorer's word on what they say."""
+"""Tests `evaluate` as a function, with small models, published formats and the scorer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FEW = Reporting(resamples=20)
 
 @pytest.fixture(scope="module")
 def models(xlmr_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A run of each kind of task, through to its model."""
+    """Makes a finished run for each kind of task."""
     found = {}
     methods: dict[str, MethodSettings] = {"qa": Plain(), "tagging": UNIFIED, "pairs": UNIFIED}
     for kind, method in methods.items():
@@ -43,7 +43,7 @@ def models(xlmr_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 
 def squad(path: Path, answers: dict[str, str]) -> Path:
-    """Every context of `TEXTS`, with an answer or, as XTREME has it, a blank one."""
+    """Writes a question for each context of `TEXTS`, with an answer or, as XTREME does, a blank."""
     paragraphs = [
         {
             "context": text,
@@ -56,7 +56,7 @@ def squad(path: Path, answers: dict[str, str]) -> Path:
 
 
 def tagged(path: Path, tags_of: Any = None) -> Path:
-    """The words of `TEXTS`, one of them empty as some of WikiAnn's are; with tags, or alone."""
+    """Writes the words of `TEXTS` and an empty one, as WikiAnn has them, with or without tags."""
     path.parent.mkdir(exist_ok=True)
     sentences = []
     for at, text in enumerate(TEXTS.values()):
@@ -83,8 +83,7 @@ def said_by(folder: Path, task: str, gold: Path, lang: str | None = None) -> Any
 
 
 def same_as_score(config: EvaluateConfig, predictions: list[str]) -> dict[str, Any]:
-    """Evaluates; what is printed is what the score command says of the files that were written, and so is what
-    selection sees in memory. Returns report.json."""
+    """Evaluates and returns report.json. Asserts that the score command and the scores of dev sets give the same."""
     printed = run(config)
     output = Path(config.output)
     assert printed == (output / "report.txt").read_text(encoding="utf-8")

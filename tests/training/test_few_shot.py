@@ -1,4 +1,4 @@
-"""A series of few-shot runs: with stand-ins for training and evaluation, then once with the real ones."""
+"""Tests few-shot series with fake training and evaluation, and once with the real ones."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 class Trainer:
-    """Stands in for finetune and evaluate: the score of a run is 10 × size + sample in German, 1 more in Chinese."""
+    """Replaces finetune and evaluate: the score of a run is 10 × size + sample in German, 1 more in Chinese."""
 
     def __init__(self, fails: Callable[[FinetuneConfig], bool] = lambda config: False) -> None:
         self.trained: list[FinetuneConfig] = []

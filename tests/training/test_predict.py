@@ -236,7 +236,7 @@ def test_batches_change_nothing(models: dict[str, str], tmp_path: Path) -> None:
 def test_lines_are_answered_one_by_one_where_someone_waits(
     models: dict[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each answer stands in the output before the next line is asked for."""
+    """Each answer is in the output before the next line is asked for."""
     written = io.BytesIO()
 
     def typed() -> Any:

@@ -41,7 +41,7 @@ def results(folder: Path, task: str, f1: dict[str, float], averages: tuple[str, 
 
 
 def make(folder: Path, finished: bool = True, losses: int = 3, **changes: Any) -> Path:
-    """A run's folder; `changes` of the recipe."""
+    """Makes a run's folder; `changes` of the recipe."""
     folder.mkdir(parents=True)
     run = {"recipe": {**RECIPE, **changes}, "data": {"1 train.json": "3fa9" * 16}, "versions": {}}
     (folder / "run.json").write_text(json.dumps(run), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The command as a function: small files of every kind, then the real ones."""
+"""Tests `score` as a function, with small files of every kind and then the real ones."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def figures(config: ScoreConfig) -> dict[str, Any]:
 
 @pytest.fixture
 def xquad(write: Any) -> ScoreConfig:
-    """English: one of two exact, the other half right; German: one of two, the other without prediction."""
+    """Makes English predictions, one exact and one partly correct, and German ones, one exact and one missing."""
     return ScoreConfig(
         "xquad",
         gold=(
@@ -91,7 +91,7 @@ def test_what_became_of_the_gold_files_labels_is_told(write: Any) -> None:
     assert f"% {told}" in score.run(replace(config, format="latex")).splitlines()
     found = figures(config)
     assert found["gold"]["de"]["label_rejects"] == {"answer_elsewhere": 1}
-    assert found["rows"][0]["exact_match"]["value"] == 100.0  # its text counts, wherever it stands
+    assert found["rows"][0]["exact_match"]["value"] == 100.0  # its text counts, although its offset is wrong
     tags = ScoreConfig("wikiann", (write("test-de.tsv", "B-LOC\nO\n\nO\n"),), (write("t", "O\nO\n\nO"),))
     labels = ScoreConfig("paws_x", (write("labels/test-ko.tsv", "1\n0\n"),), (write("l", "1\n1\n"),))
     assert figures(tags)["gold"]["de"]["labels_kept"] == 1 and figures(labels)["gold"]["ko"]["labels_kept"] == 2
@@ -267,7 +267,7 @@ def test_perfect_predictions_score_100_on_every_real_file(
 def test_real_answers_in_another_language_score_what_the_official_scorer_gives_to_the_bit(
     lang: str, exact_match: float, f1: float, shared_data: Path, tmp_path: Path
 ) -> None:
-    """The gold answers of one language as predictions for the same questions in English."""
+    """Scores the gold answers of one language as predictions for the same questions in English."""
     folder = shared_data / "qa" / "xquad"
     others = TASKS["xquad"].read(folder / f"xquad.{lang}.json", None)[0]
     (tmp_path / "p.json").write_text(json.dumps({example.id: example.answer_texts[0] for example in others}))

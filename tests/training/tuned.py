@@ -1,4 +1,4 @@
-"""Small fine-tuned models with random weights, as folders."""
+"""Makes folders of small fine-tuned models with random weights."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ TEXTS = {
 
 
 def records_of(kind: str) -> list[Any]:
-    """Of several lengths and scripts, with labels: some need more than one window."""
+    """Makes labelled records of several lengths and scripts. Some need more than one window."""
     task = TASKS[kind]
     if kind == "qa":
         return [

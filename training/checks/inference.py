@@ -1,4 +1,4 @@
-"""What can be told of `evaluate` and `predict` before torch is imported, which takes seconds."""
+"""Checks `evaluate` and `predict` before torch is imported, which takes seconds."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ OUTPUT_EXISTS = "the file is there already. Name another, or replace it with: --
 
 
 def check_evaluate_inputs(config: EvaluateConfig) -> None:
-    """Raises `ConfigError` or `InputError` for what cannot work, and for a file or a model that is not there."""
+    """Raises `ConfigError` or `InputError` for options that cannot work, and for a missing file or model."""
     checked(config, output_of(config))
     check_paths((*config.gold, *config.labels))
     check_model(config.model, finetuned=True)
 
 
 def check_predict_inputs(config: PredictConfig) -> None:
-    """As `check_evaluate_inputs`."""
+    """Raises `ConfigError` or `InputError` for options that cannot work, and for a missing file or model."""
     check_predict(config)
     check_model(config.model, finetuned=True)
 
 
 def output_of(config: EvaluateConfig) -> Path:
-    """The folder to write. Raises `ConfigError` where there is no run to put it in."""
+    """Returns the folder to write. Raises `ConfigError` if no folder is given and the model belongs to no run."""
     if config.output:
         return Path(config.output)
     folder = Path(config.model)
-    run_ = next((each for each in (folder, folder.resolve().parent) if (each / "run.json").is_file()), None)
+    candidates = (folder, folder.resolve().parent)
+    run_ = next((candidate for candidate in candidates if (candidate / "run.json").is_file()), None)
     if run_ is None:
         raise ConfigError(f"{config.model} is no run's folder: name the folder to write with --output FOLDER")
     return run_ / "results" / config.task
 
 
 def checked(config: EvaluateConfig, output: Path) -> tuple[ScoreConfig, Task]:
-    """What will be scored. Raises `ConfigError` for what cannot work, whatever is in the files."""
+    """Returns what will be scored, and the task. Raises `ConfigError` for options that cannot work; reads no file."""
     if not config.gold:
         raise ConfigError("no gold files: name them with --gold FILE …")
     if config.labels and len(config.labels) != len(config.gold):
@@ -64,11 +65,11 @@ def checked(config: EvaluateConfig, output: Path) -> tuple[ScoreConfig, Task]:
 
 
 def distinct_names(paths: Sequence[Path]) -> list[str]:
-    """What the predictions of each file are called. WikiAnn's files are all called `test`, in folders of their own."""
+    """Returns the name of each file's predictions: with its folder's where names repeat, as WikiAnn's `de/test` do."""
     names = [path.name.removesuffix(".xz").removesuffix(".json").removesuffix(".tsv") for path in paths]
-    twice = {name for name in names if names.count(name) > 1}
+    repeated = {name for name in names if names.count(name) > 1}
     names = [
-        f"{path.resolve().parent.name}-{name}" if name in twice else name
+        f"{path.resolve().parent.name}-{name}" if name in repeated else name
         for path, name in zip(paths, names, strict=True)
     ]
     if len(set(names)) < len(names):
@@ -77,7 +78,7 @@ def distinct_names(paths: Sequence[Path]) -> list[str]:
 
 
 def check_predict(config: PredictConfig) -> None:
-    """Raises `ConfigError` for what cannot work, before the model is read."""
+    """Raises `ConfigError` for options that cannot work. Does not look at the model."""
     for name, value, most in (
         ("best", config.best, BEST),
         ("batch-size", config.batch_size, None),
@@ -86,7 +87,7 @@ def check_predict(config: PredictConfig) -> None:
         if value is not None and (value < 1 or (most and value > most)):
             raise ConfigError(f"--{name}: expected 1 {f'to {most}' if most else 'or more'}, found {value}")
     for name, stream in (("input", sys.stdin), ("output", sys.stdout)):
-        if getattr(config, name) == "-" and stream is None:  # closed before we began
+        if getattr(config, name) == "-" and stream is None:  # it was closed before the command began
             raise ConfigError(f"standard {name} is closed: name a file with --{name}")
     if config.input != "-" and not Path(config.input).is_file():
         raise ConfigError(f"{config.input}: no such file. Expected JSON lines, or - for standard input")

@@ -1,4 +1,4 @@
-"""Records to predictions: a fine-tuned model, in batches of similar length."""
+"""Loads a fine-tuned model and predicts records with it, in batches of similar length."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ from training.runtime.errors import TrainingError
 from training.tasks.predictions import Prediction
 from training.tasks.records import Record
 
-MOST_TOKENS = {"cuda": 16_384, "cpu": 4_096}  # fewer keep a CPU's allocator from hoarding, at the same speed
-RECORDS_AT_ONCE = 2_048  # whose features are in memory together
+MOST_TOKENS = {"cuda": 16_384, "cpu": 4_096}  # fewer on a CPU: the same speed and less memory
+RECORDS_AT_ONCE = 2_048  # the most records whose features are in memory together
 
 
 class Predictor(NamedTuple):
-    """A fine-tuned model and all that it takes to ask it."""
+    """A fine-tuned model with everything that prediction needs."""
 
     model: EncoderWithHeads
     formulation: Formulation
     settings: InferenceSettings
     encoder: TextEncoder
     device: torch.device
-    provenance: Provenance | None  # None in a folder that is not ours
+    provenance: Provenance | None  # None if another program wrote the folder
 
 
 def device_of(computing: Computing) -> torch.device:
-    """Raises `ConfigError` if it asks for a GPU where there is none."""
+    """Returns the device to use. Raises `ConfigError` if a GPU is asked for and there is none."""
     return choose_device(computing.device, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
 
 
@@ -61,20 +61,21 @@ def precision_of(computing: Computing, device: torch.device) -> Literal["bf16", 
 
 
 def load_predictor(folder: str | Path, device: torch.device) -> Predictor:
-    """A model that this project has fine-tuned, or one of Hugging Face's with a head for questions, tags or pairs.
+    """Loads a model that this project has fine-tuned, or one of Hugging Face's for questions, tags or pairs.
 
-    Raises `InputError` if there is none, and `ConfigError` if it cannot read as many tokens as it is set to."""
-    found = load_finetuned(folder)
-    text_encoder = TextEncoder(found.tokenizer)
-    model = EncoderWithHeads(Encoder(cast(PreTrainedModel, found.language_model.base_model)), found.heads)
-    if found.settings.max_tokens > model.encoder.max_tokens:
+    Raises `InputError` if there is none, and `ConfigError` if its settings need more positions than it has.
+    """
+    loaded = load_finetuned(folder)
+    text_encoder = TextEncoder(loaded.tokenizer)
+    model = EncoderWithHeads(Encoder(cast(PreTrainedModel, loaded.language_model.base_model)), loaded.heads)
+    if loaded.settings.max_tokens > model.encoder.max_tokens:
         raise ConfigError(
-            f"{folder}: is set to read {found.settings.max_tokens} tokens at once, but has positions for "
+            f"{folder}: is set to read {loaded.settings.max_tokens} tokens at once, but has positions for "
             f"{model.encoder.max_tokens}"
         )
     model.to(device).eval()
-    formulation = formulation_of(found.settings, text_encoder)
-    return Predictor(model, formulation, found.settings, text_encoder, device, found.provenance)
+    formulation = formulation_of(loaded.settings, text_encoder)
+    return Predictor(model, formulation, loaded.settings, text_encoder, device, loaded.provenance)
 
 
 def predict(
@@ -87,60 +88,59 @@ def predict(
     progress: Callable[[int], None] | None = None,
     notes: Counter[str] | None = None,
 ) -> list[Prediction]:
-    """One prediction for each record, in their order. Which records stand together changes nothing but the rounding.
+    """Returns one prediction for each record, in their order. Batching changes only the rounding.
 
-    Labels are not looked at, not even to place windows. No batch has more than `most_tokens` tokens (if None, the
-    device's `MOST_TOKENS`), unless one sequence alone does. `progress` is told how many records are done; `notes`
-    counts what was cut or lost. The model is left in the mode it was in. Raises `TrainingError` if the device's memory
-    is too small.
+    Does not use labels, not even to place windows. No batch has more than `most_tokens` tokens (if None, the device's
+    `MOST_TOKENS`), unless a single sequence does. Calls `progress` with the number of records that are done; `notes`
+    counts what was cut or lost. Restores the model's mode. Raises `TrainingError` if the device's memory is too small.
     """
-    found: list[Prediction] = []
+    predictions: list[Prediction] = []
     most_tokens = most_tokens or MOST_TOKENS[device.type]
     with _inference_mode(model, device, precision, most_tokens):
         for first in range(0, len(records), RECORDS_AT_ONCE):
-            some = [unlabelled(each) for each in records[first : first + RECORDS_AT_ONCE]]
-            features = formulation.features(some)
+            chunk = [unlabelled(record) for record in records[first : first + RECORDS_AT_ONCE]]
+            features = formulation.features(chunk)
             if notes is not None:
-                notes.update(note for each in features for note in each.notes)
+                notes.update(note for feature in features for note in feature.notes)
             outputs: list[Any] = [None] * len(features)
             done = 0
-            for places in batches([len(each.ids) for each in features], most_tokens):
-                batch = formulation.batch([features[at] for at in places]).to(device)
-                for at, output in zip(places, formulation.outputs(model, batch), strict=True):
-                    outputs[at] = output
-                done += len(places)
+            for indices in batches([len(feature.ids) for feature in features], most_tokens):
+                batch = formulation.batch([features[index] for index in indices]).to(device)
+                for index, output in zip(indices, formulation.outputs(model, batch), strict=True):
+                    outputs[index] = output
+                done += len(indices)
                 if progress:
-                    progress(first + len(some) * done // len(features))
-            found += formulation.predictions(some, features, outputs)
+                    progress(first + len(chunk) * done // len(features))
+            predictions += formulation.predictions(chunk, features, outputs)
             if progress:
-                progress(len(found))
-    return found
+                progress(len(predictions))
+    return predictions
 
 
 def unlabelled(record: Record) -> Record:
-    """The record as someone has it who does not know its labels."""
+    """Returns the record without its labels."""
     if isinstance(record, MrcExample):
         return replace(record, answers=(), answer_texts=(), answerable=False)
     return replace(record, tags=()) if isinstance(record, TaggingExample) else replace(record, label=None)
 
 
 def batches(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
-    """Places of `lengths` in batches of similar length: the longest first, so that memory runs out at once or never."""
+    """Yields indices of `lengths` in batches of similar length, the longest first: memory runs out early or never."""
     batch: list[int] = []
     tokens = 0
-    for at in np.argsort(-np.asarray(lengths, np.int64), kind="stable").tolist():
-        if batch and tokens + lengths[at] > most_tokens:
+    for index in np.argsort(-np.asarray(lengths, np.int64), kind="stable").tolist():
+        if batch and tokens + lengths[index] > most_tokens:
             yield batch
             batch, tokens = [], 0
-        batch.append(at)
-        tokens += lengths[at]
+        batch.append(index)
+        tokens += lengths[index]
     if batch:
         yield batch
 
 
 @contextmanager
 def _inference_mode(model: nn.Module, device: torch.device, precision: str, most_tokens: int) -> Iterator[None]:
-    """No gradients, no dropout; as it was before at the end."""
+    """Switches off gradients and dropout inside the block, and then restores the model's mode."""
     training = model.training
     model.eval()
     try:
@@ -156,26 +156,26 @@ def _inference_mode(model: nn.Module, device: torch.device, precision: str, most
 
 
 class Progress:
-    """`xquad.de.json: 640 of 1,190` on standard error: a line that changes on a terminal, else one in half a minute.
-    `total` of 0: unknown."""
+    """Prints `xquad.de.json: 640 of 1,190` on standard error: a line that changes on a terminal, otherwise a line every
+    half minute. If `total` is 0, the number of records is unknown."""
 
     def __init__(self, name: str, total: int = 0) -> None:
         self.name, self.total, self.done = name, total, 0
         self._live = sys.stderr.isatty()
-        self._told = time.monotonic()
+        self._printed = time.monotonic()
 
     def __call__(self, done: int) -> None:
         self.done = done
-        if time.monotonic() - self._told > (0.2 if self._live else 30.0):
-            self._tell(end="\r" if self._live else "\n")
+        if time.monotonic() - self._printed > (0.2 if self._live else 30.0):
+            self._print(end="\r" if self._live else "\n")
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._tell(end="\n")
+        self._print(end="\n")
 
-    def _tell(self, end: str) -> None:
-        self._told = time.monotonic()
+    def _print(self, end: str) -> None:
+        self._printed = time.monotonic()
         of = f" of {self.total:,}" if self.total else ""
         print(f"{self.name}: {self.done:,}{of}", end=end, file=sys.stderr, flush=True)

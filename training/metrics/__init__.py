@@ -1,1 +1,1 @@
-"""Official numbers, signed: what each benchmark's authors count, and what was counted."""
+"""Computes figures as each benchmark's authors do, and signs them with their origin."""

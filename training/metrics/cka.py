@@ -1,6 +1,6 @@
-"""Linear centred kernel alignment: how alike two sets of representations are (X-Mixup, equation 1).
+"""Linear centred kernel alignment measures the similarity of two sets of representations (X-Mixup, equation 1).
 
-N sentences, D and E sizes of the two representations.
+N is the number of sentences; D and E are the sizes of the two representations.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ import numpy as np
 
 
 def cka(x_ND: np.ndarray, y_NE: np.ndarray) -> float:
-    """0..1 for representations of the same N parallel sentences; 1 if one is the other rotated, scaled and moved.
+    """Returns 0 to 1 for representations of the same N parallel sentences; rotation, scale and shift change nothing.
 
     ||YᵀX||² / (||XᵀX|| ||YᵀY||), Frobenius norms of centred columns (Kornblith et al. 2019, which the paper cites). The
-    paper prints the denominator's norms squared too, which no scaling would leave alone. nan if one side is constant.
+    paper also squares the norms of the denominator, which would make the value depend on scale. The value is nan if one
+    side is constant.
     """
     if len(x_ND) != len(y_NE):
         raise ValueError(f"expected as many rows on both sides, found {len(x_ND)} and {len(y_NE)}")

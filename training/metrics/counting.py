@@ -1,6 +1,6 @@
-"""The scorers of the tasks. Each counts per example; the counts add up to a figure, and to its value in a resample.
+"""The scorers of the tasks count per example. Sums of the counts give each figure, also in a resample.
 
-N examples, K counts of each.
+N is the number of examples, K the number of counts per example.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from training.tasks.tags import Entity, entities
 
 
 class Graded(NamedTuple):
-    """Records of one language, and what was predicted of each of them, in the same order.
+    """The gold values of records of one language, and the predictions for them, in the same order.
 
-    Questions: the gold answers' texts, and an answer or None. Sentences: tags. Pairs: labels.
+    For questions a gold value is the answers' texts, and a prediction an answer or None; for sentences both are tags,
+    for pairs labels.
     """
 
     golds: Sequence[Any]
@@ -50,7 +51,7 @@ def _nothing_to_name(options: Options) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class Metric:
-    """A scorer. `count` takes the records of one language, this language, and the options."""
+    """A scorer counts the records of one language. `count` takes them, the language, and the options."""
 
     name: str  # in signatures
     count: Callable[[Graded, str, Options], Counted]

@@ -1,4 +1,4 @@
-"""MLQA's official normalisation, to the bit: punctuation of all scripts, articles by language, characters in Chinese.
+"""Normalises answers exactly as MLQA's scorer: punctuation of all scripts, articles by language, Han characters.
 
 Used with `training.metrics.squad.scores`. The language is the answer's, which is the context's.
 """
@@ -27,10 +27,11 @@ _HAN = re.compile("[\u4e00-\u9fa5]")
 
 
 def normalize(text: str, lang: str, arabic: Arabic = "official") -> str:
-    """Lower case, then no punctuation, then no articles, then words or, in Chinese, Han characters with single blanks.
+    """Lower-cases the text, deletes punctuation, deletes articles, and separates words by single blanks, in that order.
+    In Chinese every Han character is a word.
 
-    `arabic`: the official rule deletes ال wherever it stands, also inside words (`أطفال` becomes `أطف`); `word_start`
-    only where a word begins with it. Raises `ValueError` for a language that MLQA does not have.
+    `arabic`: the official rule deletes ال everywhere, also inside words (`أطفال` becomes `أطف`); `word_start` only at
+    the start of a word. Raises `ValueError` for a language that MLQA does not have.
     """
     if lang not in LANGS:
         raise ValueError(f"MLQA's scorer knows {', '.join(LANGS)}; found {lang!r}")
@@ -46,6 +47,6 @@ def normalize(text: str, lang: str, arabic: Arabic = "official") -> str:
 
 @cache
 def _punctuation() -> dict[int, None]:
-    """Deletes ASCII's punctuation, which holds `$+<=>^`|~`, and every category P of the running Python's Unicode."""
+    """Returns a table that deletes ASCII's punctuation, with `$+<=>^`|~`, and all categories P of Python's Unicode."""
     everywhere = (code for code in range(sys.maxunicode) if unicodedata.category(chr(code)).startswith("P"))
     return dict.fromkeys([*everywhere, *map(ord, string.punctuation)])

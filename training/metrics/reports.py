@@ -1,4 +1,4 @@
-"""What a scoring run says: as text for people, as the tables that papers print, as JSON for other programs."""
+"""Formats a scoring run: as text, as the tables that papers print, or as JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def main_figures(figures: Iterable[str]) -> list[str]:
 
 
 class Figure(NamedTuple):
-    """A number in percent, its confidence interval if there is one, and what it is in each of R resamples."""
+    """A figure has a value in percent, an optional confidence interval, and its value in each of R resamples."""
 
     value: float
     interval: tuple[float, float] | None
@@ -42,7 +42,7 @@ class Figure(NamedTuple):
 
 
 class Row(NamedTuple):
-    """The figures of one file, or of one language of it; or their averages."""
+    """A row has the figures of one file, of one language of a file, or of an average."""
 
     name: str
     lang: str
@@ -50,11 +50,11 @@ class Row(NamedTuple):
     figures: dict[str, Figure]
     notes: dict[str, int]
     signature: str
-    gold: RecordCounts | None = None  # what became of the gold file's records and labels
+    gold: RecordCounts | None = None  # counts of the gold file's records and labels
 
 
 class Report(NamedTuple):
-    """`langs`: in the order in which papers print them; `extras`: numbers made of the rows, by name."""
+    """The result of a scoring run. `langs` are in the order of papers; `extras` are numbers computed from the rows."""
 
     task: str
     name: str
@@ -70,15 +70,15 @@ class Report(NamedTuple):
 
 def as_text(report: Report) -> str:
     header = [report.task]
-    for figure, of in report.rows[0].figures.items():
-        header += [title(figure), "interval"] if of.interval else [title(figure)]
+    for name, figure in report.rows[0].figures.items():
+        header += [title(name), "interval"] if figure.interval else [title(name)]
     lines = []
     for row in [*report.rows, *report.averages]:
         cells = [row.name]
-        for of in row.figures.values():
-            cells.append(f"{of.value:.2f}")
-            if of.interval:
-                cells.append("{:.1f} to {:.1f}".format(*of.interval))
+        for figure in row.figures.values():
+            cells.append(f"{figure.value:.2f}")
+            if figure.interval:
+                cells.append("{:.1f} to {:.1f}".format(*figure.interval))
         lines.append([*cells, str(row.examples)])
     parts = [
         text(Table([*header, "examples"], lines)),
@@ -91,17 +91,17 @@ def as_text(report: Report) -> str:
 
 
 def accounts(report: Report) -> list[str]:
-    """What became of the records and labels of each row's gold file."""
+    """Returns sentences that account for the records and labels of each row's gold file."""
     return [f"{row.name}: {line}" for row in report.rows if row.gold for line in row.gold.accounts()]
 
 
 def as_markdown(report: Report) -> str:
-    signatures = "\n".join(f"- `{each}`" for each in [*report.signatures, *accounts(report)])
+    signatures = "\n".join(f"- `{line}`" for line in [*report.signatures, *accounts(report)])
     return f"{markdown(as_papers(report))}\n\n{signatures}\n"
 
 
 def as_latex(report: Report) -> str:
-    signatures = "\n".join(f"% {each}" for each in [*report.signatures, *accounts(report)])
+    signatures = "\n".join(f"% {line}" for line in [*report.signatures, *accounts(report)])
     return f"{signatures}\n{latex(as_papers(report))}\n"
 
 
@@ -121,7 +121,8 @@ FORMATS = {"text": as_text, "markdown": as_markdown, "latex": as_latex, "json": 
 
 
 def as_papers(report: Report) -> Table:
-    """A column a language (mPMR, tables 7 to 14); of MLQA's pairs, contexts down and questions across."""
+    """Returns a table with a column for each language (mPMR, tables 7 to 14). For MLQA's language pairs, rows are
+    contexts and columns are questions."""
     cells = {row.name: _cell(row) for row in [*report.rows, *report.averages]}
     if "G-XLT" not in cells:
         return Table([report.task, *cells], [[report.name, *cells.values()]])
@@ -138,9 +139,9 @@ def _cell(row: Row) -> str:
 
 
 def _plain(row: Row) -> dict[str, Any]:
-    """Values as they are; intervals to four places, because the last bits of a resample's sum are the processor's."""
+    """Returns exact values, and intervals to four places: their last bits depend on the processor."""
     figures = {
-        name: {"value": of.value, "interval": of.interval and [round(edge, 4) for edge in of.interval]}
-        for name, of in row.figures.items()
+        name: {"value": figure.value, "interval": figure.interval and [round(edge, 4) for edge in figure.interval]}
+        for name, figure in row.figures.items()
     }
     return {"name": row.name, "examples": row.examples, **figures, "signature": row.signature}

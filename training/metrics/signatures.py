@@ -1,4 +1,4 @@
-"""A number's origin in one line, as sacrebleu does it: who counted, what, on which files."""
+"""Writes the origin of a number in one line, as sacrebleu does: the scorer, its options and the files."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from schemas.provenance import polyspan_version as polyspan_version
 
 
 def signature(what: str, scorer: str, **origin: object) -> str:
-    """`xquad.de|scorer:squad1.1|examples:1190|…`; options left None are not named.
+    """Returns a signature such as `xquad.de|scorer:squad1.1|examples:1190|…`. Leaves out options that are None.
 
-    Scorers cut words and lower-case them as the running Python's Unicode has it, so that is named too.
+    Scorers split and lower-case words by the Unicode version of the running Python, so the signature names it.
     """
-    found = {
+    parts = {
         "scorer": scorer,
         **origin,
         "unicode": unicodedata.unidata_version,
         "python": f"{sys.version_info.major}.{sys.version_info.minor}",
         "polyspan": polyspan_version(),
     }
-    return "|".join([what, *(f"{name}:{value}" for name, value in found.items() if value is not None)])
+    return "|".join([what, *(f"{name}:{value}" for name, value in parts.items() if value is not None)])
 
 
 def checksum(*paths: Path) -> str:
-    """The first eight hexadecimal digits of the SHA-256 of the files' contents, one after another."""
+    """Returns the first eight hexadecimal digits of the SHA-256 of the files' joined contents."""
     digest = hashlib.sha256()
     for path in paths:
         digest.update(path.read_bytes())

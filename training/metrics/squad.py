@@ -1,5 +1,5 @@
-"""Exact match and F1 as SQuAD 1.1's official scorer computes them, to the bit: for SQuAD, XQuAD and TyDiQA, in every
-language (decision 35), English articles and ASCII punctuation and all."""
+"""Computes exact match and F1 exactly as SQuAD 1.1's official scorer does, for SQuAD, XQuAD and TyDiQA. In every
+language, only English articles and ASCII punctuation are deleted (decision 35)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Normalize = Callable[[str], str]
 
 
 class QaScores(NamedTuple):
-    """One entry per question, in the file's order; 0 for a question without a prediction."""
+    """Each list has an entry per question, in the file's order: 0 for a question without a prediction."""
 
     exact: list[int]
     f1: list[float]
@@ -24,31 +24,33 @@ class QaScores(NamedTuple):
 
 
 def normalize(text: str) -> str:
-    """Lower case, then no ASCII punctuation, then no English articles, then single blanks. The order matters: `A.` is
-    an article, but `A-1` has become `a1`."""
+    """Lower-cases the text, deletes ASCII punctuation, deletes English articles, and reduces blanks. The order matters:
+    `A.` is deleted as an article, but `A-1` becomes `a1`."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 def scores(
     golds: Iterable[tuple[str, Sequence[str]]], predictions: Mapping[str, str], normalized: Normalize = normalize
 ) -> QaScores:
-    """Scores of each (id, gold answers); the best over its golds. Raises `ValueError` if a question has no gold."""
-    found = QaScores([], [], 0)
+    """Scores each (id, gold answers) by the best of the answers. Raises `ValueError` if a question has none."""
+    result = QaScores([], [], 0)
     for id_, texts in golds:
         if not texts:
             raise ValueError(f"question {id_} has no gold answer: it cannot be scored")
         prediction = predictions.get(id_)
         if prediction is None:
-            found = found._replace(unanswered=found.unanswered + 1)
+            result = result._replace(unanswered=result.unanswered + 1)
         guess = None if prediction is None else normalized(prediction)
         references = [normalized(text) for text in texts]
-        found.exact.append(int(guess in references))
-        found.f1.append(0.0 if guess is None else max(f1(guess.split(), each.split()) for each in references))
-    return found
+        result.exact.append(int(guess in references))
+        result.f1.append(
+            0.0 if guess is None else max(f1(guess.split(), reference.split()) for reference in references)
+        )
+    return result
 
 
 def f1(guess: Sequence[str], reference: Sequence[str]) -> float:
-    """Of two bags of words. 0 if they share none: so also where both are empty, though these match exactly."""
+    """Returns the F1 of two bags of words: 0 if they share no word, also where both are empty and so match exactly."""
     same = sum((Counter(guess) & Counter(reference)).values())
     if not same:
         return 0.0
@@ -57,7 +59,7 @@ def f1(guess: Sequence[str], reference: Sequence[str]) -> float:
 
 
 def percent(values: Iterable[float]) -> float:
-    """100 times the mean, added up in order, as the official loop does: from Python 3.12 on `sum` rounds otherwise."""
+    """Returns 100 times the mean. Adds in order as the official loop does: `sum` of Python 3.12 rounds differently."""
     total, count = 0.0, 0
     for value in values:
         total += value

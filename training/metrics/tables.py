@@ -1,4 +1,4 @@
-"""Tables of strings as text, Markdown and LaTeX."""
+"""Formats tables of strings as text, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 
 class Table(NamedTuple):
-    """The first column says what a row is about; the others hold figures."""
+    """The first column names the row; the others hold figures."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
 
 
 def text(table: Table) -> str:
-    """Columns with blanks between them, figures to the right."""
+    """Separates columns by blanks and aligns figures to the right."""
     lines = [table.header, *table.rows]
-    widths = [max(_width(line[at]) for line in lines) for at in range(len(table.header))]
+    widths = [max(_width(line[column]) for line in lines) for column in range(len(table.header))]
     padded = (
         [" " * (width - _width(cell)) + cell for cell, width in zip(line[1:], widths[1:], strict=True)]
         for line in lines
@@ -34,7 +34,7 @@ def markdown(table: Table) -> str:
 
 
 def latex(table: Table) -> str:
-    """A `tabular` with booktabs' rules."""
+    """Returns a `tabular` with the rules of booktabs."""
     header, *rows = [" & ".join(map(_escaped, line)) + r" \\" for line in [table.header, *table.rows]]
     columns = "l" + "c" * (len(table.header) - 1)
     return "\n".join(

@@ -1,4 +1,4 @@
-"""A report as one HTML file: tables and SVG pictures, nothing to fetch from anywhere."""
+"""Writes a report as one HTML file with tables and SVG pictures. The page loads nothing from the network."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ul.notes { color: #8a3c00 }
 
 
 class Section(NamedTuple):
-    """`best`: row and column of cells to be seen first, counted without the header; `pictures`: caption → SVG."""
+    """A table and its pictures. `best`: row and column of bold cells, without the header; `pictures`: caption → SVG."""
 
     title: str
     table: Table
@@ -33,17 +33,17 @@ class Section(NamedTuple):
 
 
 def page(sections: Sequence[Section], notes: Sequence[str]) -> str:
-    """The file's text. Notes, what is missing or broken, stand below the first table."""
+    """Returns the file's text. Notes on what is missing or broken follow the first table."""
     parts = [
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{GENERATOR}\n<title>Polyspan runs</title>',
         f"<style>{STYLE}</style>\n</head>\n<body>\n<h1>Polyspan runs</h1>",
     ]
-    for place, section in enumerate(sections):
+    for number, section in enumerate(sections):
         parts += [f"<h2>{escape(section.title)}</h2>", _table(section.table, section.best)]
-        if place == 0 and notes:
+        if number == 0 and notes:
             parts.append('<ul class="notes">' + "".join(f"<li>{escape(note)}</li>" for note in notes) + "</ul>")
         for caption, svg in section.pictures.items():
-            picture = svg[svg.index("<svg") :].strip()  # without what makes it a file of its own
+            picture = svg[svg.index("<svg") :].strip()  # without the XML header
             parts.append(f"<figure>\n{picture}\n<figcaption>{escape(caption)}</figcaption>\n</figure>")
     return "\n".join([*parts, "</body>\n</html>\n"])
 
@@ -53,11 +53,11 @@ def _table(table: Table, best: Collection[tuple[int, int]]) -> str:
     rows = [
         "<tr>"
         + "".join(
-            f'<td class="best">{escape(cell)}</td>' if (at, column) in best else f"<td>{escape(cell)}</td>"
+            f'<td class="best">{escape(cell)}</td>' if (number, column) in best else f"<td>{escape(cell)}</td>"
             for column, cell in enumerate(row)
         )
         + "</tr>"
-        for at, row in enumerate(table.rows)
+        for number, row in enumerate(table.rows)
     ]
     return f'<div class="wide"><table>\n<thead><tr>{header}</tr></thead>\n<tbody>\n' + "\n".join(
         [*rows, "</tbody>\n</table></div>"]

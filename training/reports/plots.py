@@ -1,6 +1,6 @@
-"""Pictures of training as matplotlib figures, and as SVG: the same numbers give the same text, byte for byte.
+"""Draws curves and bars with matplotlib and writes them as SVG. The same numbers give the same bytes.
 
-Figures are made without pyplot, so that none of its state is touched and no display is needed.
+Draws without pyplot, which needs a display and has global state.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5c00", "#56b4e9")  # told apart by the colour-blind too
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#7a5c00", "#56b4e9")  # distinguishable for colour-blind readers
 HATCHES = {"-": "", "--": "//", ":": "..", "-.": "xx"}  # dashes of a line → hatches of a bar
 DASHES: tuple[Any, ...] = tuple(HATCHES)  # one for each round of the colours
 POINTS = 400  # of a curve, at most
@@ -48,19 +48,21 @@ Point = tuple[float, float]
 
 
 class Curve(NamedTuple):
+    """Points to connect."""
+
     points: Sequence[Point]  # step, value
-    mark: Point | None = None  # a point to look at
+    mark: Point | None = None  # a point to highlight
 
 
 class Bar(NamedTuple):
-    """A figure, and how far it may be off: an interval with or without the figure in its middle."""
+    """A figure with its interval, which need not be symmetric."""
 
     value: float
     interval: tuple[float, float] | None
 
 
 def learning_curves(groups: Mapping[str, Sequence[Curve]], ylabel: str = "training loss") -> Figure:
-    """Smoothed curves over steps; those of a group share its colour. Behind one or two of them, all their points."""
+    """Draws smoothed curves over steps. Curves of a group share its colour. Up to two curves also show their points."""
     looks = _looks(groups)
     with _style():
         figure, (axes,) = _panels(1)
@@ -77,7 +79,7 @@ def learning_curves(groups: Mapping[str, Sequence[Curve]], ylabel: str = "traini
 
 
 def dev_curves(groups: Mapping[str, Sequence[Curve]], ylabel: str = "dev score, %") -> Figure:
-    """Scores over steps, a ring around each curve's mark: the step whose weights were kept."""
+    """Draws scores over steps, with a ring around each curve's mark: the step whose weights were kept."""
     looks = _looks(groups)
     with _style():
         figure, (axes,) = _panels(1)
@@ -97,9 +99,9 @@ def dev_curves(groups: Mapping[str, Sequence[Curve]], ylabel: str = "dev score, 
 
 
 def few_shot_curves(panels: Mapping[str, Mapping[str, Mapping[int, Sequence[float]]]]) -> Figure:
-    """Panel's title → model → number of training examples → scores of its draws, in percent.
+    """Draws scores over training set sizes. `panels`: title → model → size → scores of its samples, in percent.
 
-    Lines are means, bands a standard deviation to both sides, dots single draws; sizes are on a scale of log2.
+    Lines are means, bands a standard deviation to both sides, dots single samples. The scale of sizes is log2.
     """
     looks = _looks({name: scores for panel in panels.values() for name, scores in panel.items()})
     sizes = sorted({size for panel in panels.values() for scores in panel.values() for size in scores})
@@ -128,20 +130,20 @@ def few_shot_curves(panels: Mapping[str, Mapping[str, Mapping[int, Sequence[floa
 def language_bars(
     groups: Mapping[str, Mapping[str, Bar]], title: str, ylabel: str = "%", order: Sequence[str] = ()
 ) -> Figure:
-    """Name in the legend → language, or another row of a report → its bar; `title` says what the intervals are. Rows
-    stand in `order`, and then as they come."""
-    found = dict.fromkeys(row for bars in groups.values() for row in bars)
-    rows = [*(row for row in order if row in found), *(row for row in found if row not in order)]
+    """Draws a bar for each language or average. `groups`: name in the legend → row of a report → its bar. Rows in
+    `order` come first, then the others."""
+    present = dict.fromkeys(row for bars in groups.values() for row in bars)
+    rows = [*(row for row in order if row in present), *(row for row in present if row not in order)]
     looks = _looks(groups)
     thick = 0.8 / len(looks)
     with _style():
         figure, (axes,) = _panels(1, width=min(16, max(6.0, 1.5 + len(rows) * (0.3 + 0.22 * len(looks)))))
         for number, (name, (colour, dashes)) in enumerate(looks.items()):
             bars = groups[name]
-            at = [rows.index(row) + (number - (len(looks) - 1) / 2) * thick for row in bars]
+            positions = [rows.index(row) + (number - (len(looks) - 1) / 2) * thick for row in bars]
             values = [bar.value for bar in bars.values()]
             axes.bar(
-                at,
+                positions,
                 values,
                 thick * 0.92,
                 color=colour,
@@ -150,7 +152,7 @@ def language_bars(
                 edgecolor="white",
                 linewidth=0,
             )
-            for x, bar in zip(at, bars.values(), strict=True):
+            for x, bar in zip(positions, bars.values(), strict=True):
                 if bar.interval:
                     axes.plot([x, x], bar.interval, color="#222222", linewidth=1.1, solid_capstyle="butt")
         axes.set_xticks(range(len(rows)), rows)
@@ -164,7 +166,7 @@ def language_bars(
 
 
 def as_svg(figure: Figure) -> str:
-    """The picture as the text of an SVG file."""
+    """Returns the text of an SVG file."""
     target = io.StringIO()
     with _style():
         figure.savefig(target, format="svg", metadata={"Date": None, "Creator": None})
@@ -175,7 +177,7 @@ def as_svg(figure: Figure) -> str:
 
 
 def mean_sd(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and standard deviation (over n − 1); None for a single value."""
+    """Returns mean and standard deviation (over n − 1); None instead of the latter for a single value."""
     mean = math.fsum(values) / len(values)
     if len(values) < 2:
         return mean, None
@@ -183,22 +185,22 @@ def mean_sd(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def smoothed(points: Sequence[Point]) -> list[Point]:
-    """Running means: of n points, each over about n / 25 around it, half as many at the ends; no infinities."""
+    """Returns running means over about n / 25 points, half as many at the ends. Drops infinite and nan values."""
     finite = [point for point in points if math.isfinite(point[1])]
     side = len(finite) // 50
     sums = [0.0, *itertools.accumulate(y for _, y in finite)]
-    found = []
-    for at, (x, _) in enumerate(finite):
-        first, end = max(0, at - side), min(len(finite), at + side + 1)
-        found.append((x, (sums[end] - sums[first]) / (end - first)))
-    return found
+    means = []
+    for index, (x, _) in enumerate(finite):
+        first, end = max(0, index - side), min(len(finite), index + side + 1)
+        means.append((x, (sums[end] - sums[first]) / (end - first)))
+    return means
 
 
 def thinned(points: Sequence[Point]) -> list[Point]:
-    """At most `POINTS` of them, evenly taken, the first and the last among them."""
+    """Returns at most `POINTS` evenly spaced points, with the first and the last."""
     if len(points) <= POINTS:
         return list(points)
-    return [points[at * (len(points) - 1) // (POINTS - 1)] for at in range(POINTS)]
+    return [points[number * (len(points) - 1) // (POINTS - 1)] for number in range(POINTS)]
 
 
 # --- what all pictures share ------------------------------------------------------------------------------------------
@@ -206,7 +208,7 @@ def thinned(points: Sequence[Point]) -> list[Point]:
 
 @contextmanager
 def _style() -> Iterator[None]:
-    """Our settings and otherwise matplotlib's own, whatever the user's are; the user's again at the end."""
+    """Applies our settings over matplotlib's defaults inside the block, and then restores the user's settings."""
     try:
         from matplotlib import rc_context, rcdefaults, rcParams
     except ModuleNotFoundError as error:
@@ -220,7 +222,7 @@ def _style() -> Iterator[None]:
 
 
 def _panels(count: int, width: float = 7.2) -> tuple[Figure, list[Axes]]:
-    """Axes side by side; sizes are inches, of which SVG makes 72 units each."""
+    """Makes axes side by side. `width` is in inches; an inch is 72 units of SVG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -230,16 +232,16 @@ def _panels(count: int, width: float = 7.2) -> tuple[Figure, list[Axes]]:
 
 
 def _looks(groups: Mapping[str, Any]) -> dict[str, tuple[str, Any]]:
-    """Colour and dashes of each group that has something to show. What has nothing keeps its place in the round, so
-    that a group looks the same in all pictures."""
+    """Returns colour and dashes of each group that has something to show. Empty groups take a colour too, so that a
+    group looks the same in all pictures."""
     rounds = [
-        (COLOURS[place % len(COLOURS)], DASHES[place // len(COLOURS) % len(DASHES)]) for place in range(len(groups))
+        (COLOURS[number % len(COLOURS)], DASHES[number // len(COLOURS) % len(DASHES)]) for number in range(len(groups))
     ]
     return {name: look for (name, shown), look in zip(groups.items(), rounds, strict=True) if shown}
 
 
 def _legend(figure: Figure, looks: Mapping[str, tuple[str, Any]], patches: bool = False) -> None:
-    """Below the panels, in as many columns as there is room for."""
+    """Adds a legend below the panels, in as many columns as fit."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -1,4 +1,4 @@
-"""What the folders of runs hold, read back: settings, curves and figures. What cannot be read is told, not raised."""
+"""Reads the folders of runs: settings, curves and figures. Lists what it cannot read instead of raising."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from training.engine import best_checkpoint, run_folder
 from training.reports.plots import Bar, Curve, mean_sd
 from training.tasks.catalog import TASKS
 
-DEPTH = 3  # of folders below a named one in which runs are looked for: few-shot runs stand in MODEL/SIZE/SAMPLE
+DEPTH = 3  # levels of folders that are searched for runs: few-shot runs are in MODEL/SIZE/SAMPLE
 
 Figures = dict[str, Bar]  # the name of a figure → its value in percent, and its confidence interval
 
 
 class Results(NamedTuple):
-    """One task's figures of one run. `rows`: languages; of MLQA also `de-en`, a context and another's questions."""
+    """One task's figures of one run. `rows` are languages; MLQA also has pairs, such as `de-en`."""
 
     rows: dict[str, Figures]
     averages: dict[str, Figures]
@@ -28,26 +28,26 @@ class Results(NamedTuple):
 
     @property
     def in_papers(self) -> dict[str, Figures]:
-        """What a table with a column a language has room for: rows of one language, and averages."""
+        """The figures of a table with a column for each language: rows of one language, and averages."""
         is_mixed = "G-XLT" in self.averages
-        return {name: of for name, of in self.rows.items() if not (is_mixed and "-" in name)} | self.averages
+        return {name: figures for name, figures in self.rows.items() if not (is_mixed and "-" in name)} | self.averages
 
 
 class Run(NamedTuple):
-    """One folder. `settings` are the recipe's fields, a method's as `method.hard`, and what data there was."""
+    """One folder. `settings` are the recipe's fields, with a method's as `method.hard`, and the names of the data."""
 
     folder: Path
     name: str
     settings: dict[str, Any]
     losses: Curve
-    dev: Curve  # marked: the best
+    dev: Curve  # its mark is the best score
     results: dict[str, Results]
     has_model: bool
     troubles: list[str]
 
     @property
     def kind(self) -> str | None:
-        """Of its task: "qa", "tagging" or "pairs"; "pretraining"; None if it does not say."""
+        """The kind of its task: "qa", "tagging" or "pairs"; "pretraining"; None if it is unknown."""
         if any(name.startswith("objective") for name in self.settings):
             return "pretraining"
         task = self.settings.get("task")
@@ -65,27 +65,27 @@ class Run(NamedTuple):
 
 
 def read_runs(given: Sequence[Path]) -> list[Run]:
-    """The runs in these folders and below them; a folder without any is listed as such. Raises `ConfigError` for a
-    folder that is not there."""
+    """Reads the runs in these folders and below them. A folder without runs is listed by itself. Raises `ConfigError`
+    for a missing folder."""
     if not given:
         raise ConfigError("no runs: name the folders that finetune wrote, or folders of such folders")
     if missing := [folder for folder in given if not folder.is_dir()]:
         raise ConfigError(f"{missing[0]}: no such folder. Name folders that finetune wrote, or folders of such folders")
-    found = {run.resolve(): run for folder in given for run in list(_runs_below(folder, DEPTH)) or [folder]}
-    above = [folder.resolve() if folder.resolve() not in found else folder.resolve().parent for folder in given]
+    folders = {run.resolve(): run for folder in given for run in list(_runs_below(folder, DEPTH)) or [folder]}
+    above = [folder.resolve() if folder.resolve() not in folders else folder.resolve().parent for folder in given]
     top = Path(os.path.commonpath(above))
-    return [_read(folder, path.relative_to(top).as_posix()) for path, folder in found.items()]
+    return [_read(folder, path.relative_to(top).as_posix()) for path, folder in folders.items()]
 
 
 def read_results(path: Path) -> Results:
-    """Of a report as JSON (training/metrics/reports.py). Raises `ValueError` or `KeyError` if it is none."""
+    """Reads a report in JSON (training/metrics/reports.py). Raises `ValueError` or `KeyError` if it is none."""
     report = json.loads(path.read_text(encoding="utf-8"))
     rows, averages = ({row["name"]: _figures(row) for row in report[part]} for part in ("rows", "averages"))
     return Results(rows, averages, report)
 
 
 def mean_and_sd(values: Sequence[float]) -> str:
-    """`14.0 ± 1.2`; without the second where there is one value."""
+    """Returns `14.0 ± 1.2`; only the mean of a single value."""
     if not values:
         return ""
     mean, sd = mean_sd(values)
@@ -93,7 +93,7 @@ def mean_and_sd(values: Sequence[float]) -> str:
 
 
 def in_order(task: str, rows: Sequence[str]) -> list[str]:
-    """Rows as papers print them: the task's languages, then others, then averages."""
+    """Returns the rows in the order of papers: the task's languages, then the others."""
     langs = TASKS[task].langs if task in TASKS else ()
     return sorted(dict.fromkeys(rows), key=lambda row: langs.index(row) if row in langs else len(langs))
 
@@ -102,7 +102,7 @@ def in_order(task: str, rows: Sequence[str]) -> list[str]:
 
 
 def _runs_below(folder: Path, depth: int) -> Iterator[Path]:
-    """Folders with a run.json; a run's own folders, as a two-stage run's baseline, are left alone."""
+    """Yields folders with a run.json. Does not search inside a run, whose baseline is a run too."""
     if (folder / run_folder.FILE_NAME).exists():
         yield folder
     elif depth:
@@ -112,7 +112,7 @@ def _runs_below(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """64 before 128."""
+    """Returns a key that sorts 64 before 128."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]
 
 
@@ -133,8 +133,8 @@ def _read(folder: Path, name: str) -> Run:
     dev = attempt(_dev, folder / best_checkpoint.FILE_NAME, Curve([]))
     reports = sorted(folder.glob("results/*/report.json"))
     results = {path.parent.name: attempt(read_results, path, None) for path in reports}
-    known = {task: of for task, of in results.items() if of and of.rows}
-    return Run(folder, name, settings, losses, dev, known, (folder / "model").is_dir(), troubles)
+    readable = {task: report for task, report in results.items() if report and report.rows}
+    return Run(folder, name, settings, losses, dev, readable, (folder / "model").is_dir(), troubles)
 
 
 def _settings(path: Path) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def _settings(path: Path) -> dict[str, Any]:
 
 
 def _flat(recipe: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """`method.name` is `method`."""
+    """Yields the fields of nested settings, `method.name` as `method`."""
     for name, value in recipe.items():
         if isinstance(value, Mapping):
             yield from _flat(value, f"{name}.")
@@ -164,13 +164,13 @@ def _dev(path: Path) -> Curve:
 
 
 def _whole_lines(path: Path) -> list[str]:
-    """Without the last one if a stopped run left it unfinished."""
+    """Reads the lines, without a last one that a stopped run left incomplete."""
     return [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
 
 
 def _figures(row: Mapping[str, Any]) -> Figures:
     return {
-        name: Bar(of["value"], tuple(of["interval"]) if of["interval"] else None)
-        for name, of in row.items()
-        if isinstance(of, Mapping) and "value" in of
+        name: Bar(figure["value"], tuple(figure["interval"]) if figure["interval"] else None)
+        for name, figure in row.items()
+        if isinstance(figure, Mapping) and "value" in figure
     }

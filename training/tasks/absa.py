@@ -1,4 +1,4 @@
-"""SemEval-2016 task 5, restaurants (Pontiki et al. 2016): opinion targets and their polarity, in six languages."""
+"""Reads SemEval-2016 task 5, restaurants (Pontiki et al. 2016): opinion targets and polarities in six languages."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LABELS = ("NEG", "NEU", "POS")
 FLAGGED = {"conflicting_polarity", "overlapping_targets", "target_elsewhere"}
 POLARITIES = {"negative": "NEG", "neutral": "NEU", "positive": "POS"}
 
-# Language → the names under which files of the task are published, in any case: EN_REST_SB1_TEST.xml.gold and its like,
-# and what the training files are called. The first that fits counts.
+# Language → the names of the published files, in any case: EN_REST_SB1_TEST.xml.gold and similar, and names of
+# training files. The first language that matches counts.
 NAMES = {
     "es": r"SP_\w+_SB1_.*|.*Spanish.*",  # SemEval-2016ABSA Restaurants-Spanish_Train_Subtask1.xml
     "fr": r"FR_\w+_SB1_.*|ABSA16FR_.*|.*French.*",  # ABSA16FR_Restaurants_Train-withcontent.xml
@@ -37,14 +37,15 @@ _WORD = re.compile(r"[\w\u0300-\u036f]+|[^\w\s]")
 
 
 def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
-    """The task's XML (`EN_REST_SB1_TEST.xml.gold`), or the words with `T-POS` tags that papers on cross-lingual ABSA
-    share (`gold-en-test.txt`: Zhang et al. 2021; mPMR, A.2): neighbouring words with the same tag are one target."""
+    """Reads the task's XML (`EN_REST_SB1_TEST.xml.gold`), or words with `T-POS` tags as papers on cross-lingual ABSA
+    share them (`gold-en-test.txt`: Zhang et al. 2021; mPMR, A.2). Neighbouring words with the same tag are one
+    target."""
     if ".xml" in path.name:
         return _read_xml(path, require_lang(lang, _lang_in(path), path))
     lang = require_lang(lang, lang_in(path, r"gold-(?P<lang>\w\w)-\w+\.txt"), path)
-    found = list(sentences(path))
-    examples, ledger, unlabelled = [], FileLedger(), words_alone(found)
-    for sentence in found:
+    file_sentences = list(sentences(path))
+    examples, ledger, unlabelled = [], FileLedger(), words_alone(file_sentences)
+    for sentence in file_sentences:
         tags = [] if unlabelled else tags_at(path, sentence, 1, LABELS)
         ledger.add(lang, len(entities(tags)))
         text, tokens = joined([row[0] for row in sentence.rows])
@@ -57,25 +58,25 @@ def _lang_in(path: Path) -> str | None:
 
 
 def _read_xml(path: Path, lang: str) -> FileRecords[TaggingExample]:
-    """The offsets say where a target is: its published text may differ from the sentence's in case (the Dutch files
-    have theirs in small letters). Words are cut at the targets' edges, so that none is lost.
+    """Finds targets by their offsets: the published text of a target may differ in case from the sentence, as in the
+    Dutch files. Splits words at the edges of targets, so that no target is lost.
 
-    Every opinion is a label. Left out are those of a target NULL, which is not in the text (`null_target`), of the same
-    target and polarity as another, under another category (`repeated_target`), `conflicting_polarity`,
-    `overlapping_targets` (what begins first, or is longer, stays) and `target_elsewhere` (the sentence holds something
-    else at the offsets); and sentences marked `out_of_scope` or with `empty_text`, with their opinions. The last three
-    reasons for labels are flags too. A file without a single opinion is unlabelled.
+    Every opinion is a label. Opinions are left out if their target is NULL and not in the text (`null_target`), if
+    target and polarity repeat under another category (`repeated_target`), or for `conflicting_polarity`,
+    `overlapping_targets` (the first or longer one stays) and `target_elsewhere` (the sentence has another text at the
+    offsets). Sentences are left out with their opinions if they are `out_of_scope` or have `empty_text`. The last three
+    reasons for opinions are flags too. A file without any opinion is unlabelled.
     """
     examples: list[TaggingExample] = []
     flags: dict[str, list[str]] = {}
     ledger = FileLedger()
-    found = list(_sentences(path))
-    if found and all(sentence.skipped == "empty_text" for sentence in found):
+    file_sentences = list(_sentences(path))
+    if file_sentences and all(sentence.skipped == "empty_text" for sentence in file_sentences):
         raise InputError(
             f"{path}: no sentence has a text. The French files are published so: run ABSA16FR-download.jar, which "
             "comes with them, and give the file that it makes, …-withcontent.xml"
         )
-    for sentence in found:
+    for sentence in file_sentences:
         place = ledger.add(lang, len(sentence.targets))
         targets, lost = _sorted_out(sentence)
         if sentence.skipped:
@@ -88,26 +89,26 @@ def _read_xml(path: Path, lang: str) -> FileRecords[TaggingExample]:
             flags.setdefault(reason, []).append(sentence.id)
         if not sentence.skipped:
             examples.append(_example(sentence, targets, lang))
-    if not any(sentence.targets for sentence in found):
-        examples = [replace(each, tags=()) for each in examples]
+    if not any(sentence.targets for sentence in file_sentences):
+        examples = [replace(example, tags=()) for example in examples]
         flags = without_labels(examples)
     return examples, flags, ledger
 
 
 def _example(sentence: _Sentence, targets: Sequence[Entity], lang: str) -> TaggingExample:
-    """`targets` are spans of characters."""
+    """Makes the record of a sentence. `targets` are spans of characters."""
     tokens = tuple(_words(sentence.text, {edge for target in targets for edge in target[:2]}))
-    starts = {span.start: at for at, span in enumerate(tokens)}
-    ends = {span.end: at + 1 for at, span in enumerate(tokens)}
-    found = [Entity(starts[start], ends[end], kind) for start, end, kind in targets]
-    return TaggingExample(sentence.id, lang, sentence.text, tokens, tags_of(found, len(tokens)), "absa")
+    starts = {span.start: index for index, span in enumerate(tokens)}
+    ends = {span.end: index + 1 for index, span in enumerate(tokens)}
+    chunks = [Entity(starts[start], ends[end], kind) for start, end, kind in targets]
+    return TaggingExample(sentence.id, lang, sentence.text, tokens, tags_of(chunks, len(tokens)), "absa")
 
 
 def _sorted_out(sentence: _Sentence) -> tuple[list[Entity], list[tuple[str, _Target]]]:
-    """The targets that stay, as spans of characters, and the others with the reason."""
+    """Returns the targets that stay, as spans of characters, and the others with a reason."""
     targets: list[Entity] = []
     lost: list[tuple[str, _Target]] = []
-    for target in sorted(sentence.targets, key=lambda each: (each.start, -each.end)):
+    for target in sorted(sentence.targets, key=lambda target: (target.start, -target.end)):
         text = sentence.text[target.start : target.end]
         start, end = target.end - len(text.lstrip()), target.start + len(text.rstrip())
         if sentence.skipped:
@@ -128,13 +129,17 @@ def _sorted_out(sentence: _Sentence) -> tuple[list[Entity], list[tuple[str, _Tar
 
 
 def _without_case(text: str) -> str:
-    """Alike for texts that differ in case only, in Turkish too, where ı and İ are I and i in the other case."""
+    """Returns a text that is equal for texts that differ only in case, also in Turkish, which has ı and İ."""
     return text.casefold().replace("\u0307", "").replace("ı", "i")
 
 
 def _words(text: str, edges: set[int]) -> Iterator[CharSpan]:
     for match in _WORD.finditer(text):
-        cuts = [match.start(), *(at for at in range(match.start() + 1, match.end()) if at in edges), match.end()]
+        cuts = [
+            match.start(),
+            *(offset for offset in range(match.start() + 1, match.end()) if offset in edges),
+            match.end(),
+        ]
         yield from map(CharSpan, cuts, cuts[1:])
 
 
@@ -149,7 +154,7 @@ class _Sentence(NamedTuple):
     id: str
     text: str
     targets: list[_Target]  # of all opinions, NULL included
-    skipped: str  # the reason, or nothing
+    skipped: str  # the reason to leave the sentence out, or ""
 
 
 def _sentences(path: Path) -> Iterator[_Sentence]:
@@ -174,16 +179,18 @@ def _sentences(path: Path) -> Iterator[_Sentence]:
 
 
 def _elements(path: Path) -> list[tuple[int, str, dict[str, str], str]]:
-    """Line, name, attributes and text of each element, in the order in which they begin; `/name` where one ends."""
-    found: list[tuple[int, str, dict[str, str], list[str]]] = []
+    """Returns line, name, attributes and text of each element, in the order of their starts; `/name` at its end."""
+    elements: list[tuple[int, str, dict[str, str], list[str]]] = []
     parser = expat.ParserCreate()
-    parser.StartElementHandler = lambda name, of: found.append((parser.CurrentLineNumber, name, of, []))
-    parser.EndElementHandler = lambda name: found.append((parser.CurrentLineNumber, f"/{name}", {}, []))
-    parser.CharacterDataHandler = lambda content: found[-1][3].append(content)
+    parser.StartElementHandler = lambda name, attributes: elements.append(
+        (parser.CurrentLineNumber, name, attributes, [])
+    )
+    parser.EndElementHandler = lambda name: elements.append((parser.CurrentLineNumber, f"/{name}", {}, []))
+    parser.CharacterDataHandler = lambda content: elements[-1][3].append(content)
     try:
         parser.Parse(path.read_bytes(), True)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from None
     except expat.ExpatError as error:
         raise InputError(f"{path}:{error.lineno}: not XML ({expat.ErrorString(error.code)})") from None
-    return [(line, name, attributes, "".join(content)) for line, name, attributes, content in found]
+    return [(line, name, attributes, "".join(content)) for line, name, attributes, content in elements]

@@ -1,4 +1,4 @@
-"""CoNLL-2002 and 2003 (Tjong Kim Sang 2002; with De Meulder 2003) and what has their layout: PER, LOC, ORG, MISC."""
+"""Reads CoNLL-2002 and 2003 (Tjong Kim Sang 2002; with De Meulder 2003) and similar files: PER, LOC, ORG, MISC."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ CODES = {"eng": "en", "deu": "de", "esp": "es", "ned": "nl"}
 
 
 def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
-    """`eng.train`, `deu.testa`, `esp.testb`, `ned.train`, or `de.test.txt` in copies of them.
+    """Reads `eng.train`, `deu.testa`, `esp.testb`, `ned.train`, or copies with names such as `de.test.txt`.
 
-    The word is the first column and the tag the last, whatever stands between; 2003's files are IOB1, 2002's IOB2, and
-    the originals ISO 8859-1 where they are no UTF-8. Words alone are sentences without tags, flag `unlabelled`.
+    The first column is the word and the last one the tag. The files of 2003 are IOB1, those of 2002 IOB2. Files that
+    are not UTF-8 are read as ISO 8859-1. Sentences of a file with only words have no tags and the flag `unlabelled`.
     """
     named = lang_in(path, r"(?P<lang>eng|deu|esp|ned)\..*", r"(?P<lang>en|de|es|nl)[._-].*", names=CODES)
     lang = require_lang(lang, named, path)
-    found = list(sentences(path, encodings=("utf-8", "iso-8859-1")))
-    examples, ledger, unlabelled = [], FileLedger(), words_alone(found)
-    for sentence in found:
+    file_sentences = list(sentences(path, encodings=("utf-8", "iso-8859-1")))
+    examples, ledger, unlabelled = [], FileLedger(), words_alone(file_sentences)
+    for sentence in file_sentences:
         tags = [] if unlabelled else tags_at(path, sentence, -1, LABELS)
         ledger.add(lang, len(entities(tags)))
         text, tokens = joined([row[0] for row in sentence.rows])

@@ -112,8 +112,8 @@ def _read_graded_sentences(read: Reader, labels: Sequence[str], gold: Path, path
         if not all(TAG.fullmatch(word) for record in records for word in record.words):
             refuse_unlabelled(gold, len(unlabelled), len(records))
         golds = [tags for _, tags in read_tags(gold, labels)]
-        found = sum(len(entities(tags)) for tags in golds)
-        counts = {records[0].lang: RecordCounts(len(golds), len(golds), {}, found, found)}
+        total = sum(len(entities(tags)) for tags in golds)
+        counts = {records[0].lang: RecordCounts(len(golds), len(golds), {}, total, total)}
     predictions = read_tags(path)
     if len(predictions) != len(golds):
         raise InputError(f"{path}: expected {len(golds)} sentences, as {gold} has; found {len(predictions)}")

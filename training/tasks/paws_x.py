@@ -1,4 +1,4 @@
-"""PAWS-X (Yang et al. 2019): is the second sentence a paraphrase of the first? Adversarial pairs in seven languages."""
+"""Reads PAWS-X (Yang et al. 2019): adversarial pairs in seven languages, labelled as paraphrases or not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ COLUMNS = {"id": "id", "sentence1": "sentence1", "sentence2": "sentence2", "labe
 
 
 def read(path: Path, lang: str | None = None) -> FileRecords[PairExample]:
-    """The authors' `x-final/de/test_2k.tsv`, with a header; XTREME's `test-de.tsv`, without."""
+    """Reads the authors' `x-final/de/test_2k.tsv`, which has a header, or XTREME's `test-de.tsv`, which has none."""
     named = lang_in(path, r"(?:train|dev|test)-(?P<lang>\w\w)\.tsv")
     lang = lang or named or (path.parent.name if path.parent.name in LANGS else None)
     return tsv.read(path, "paws_x", lang, {label: label for label in LABELS}, COLUMNS)

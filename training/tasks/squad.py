@@ -1,4 +1,4 @@
-"""SQuAD 1.1 (Rajpurkar et al. 2016): English, and its machine translations as XTREME and MLQA publish them."""
+"""Reads SQuAD 1.1 (Rajpurkar et al. 2016), and its machine translations as XTREME and MLQA publish them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LANGS = ("en",)
 
 
 def read(path: Path, lang: str | None = None) -> FileRecords[MrcExample]:
-    """`train-v1.1.json`, `dev-v1.1.json`; translated, XTREME's `squad.translate.train.en-de.json` and MLQA's
+    """Reads `train-v1.1.json`, `dev-v1.1.json`, XTREME's translations `squad.translate.train.en-de.json`, and MLQA's
     `de_squad-translate-train-train-v1.1.json`."""
-    found = lang_in(path, r"squad\.translate\..*\.en-(?P<lang>\w+)\.json", r"(?P<lang>\w\w)_squad-translate-.*\.json")
-    return squad_json.read(path, "squad", lang or found or "en")
+    named = lang_in(path, r"squad\.translate\..*\.en-(?P<lang>\w+)\.json", r"(?P<lang>\w\w)_squad-translate-.*\.json")
+    return squad_json.read(path, "squad", lang or named or "en")

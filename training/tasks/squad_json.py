@@ -6,9 +6,9 @@ import json
 import lzma
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from schemas.errors import InputError
 from schemas.mrc import MrcExample
@@ -37,54 +37,32 @@ def read(
     for where, context, question in _questions(path):
         id_ = _field(question, "id", str, where)
         its_lang = lang if isinstance(lang, str) else lang(id_)
-        answers = _field(question, "answers", list, where)
-        spans, texts, elsewhere = [], [], []
-        for index, answer in enumerate(answers):
-            text = _field(answer, "text", str, f"{where}.answers[{index}]")
-            start = _field(answer, "answer_start", int, f"{where}.answers[{index}]")
-            if not text:
-                continue
-            texts.append(text)
-            if start >= 0 and context.startswith(text, start):
-                spans.append(CharSpan(start, start + len(text)))
-            else:
-                elsewhere.append(
-                    f"{text!r} at {start}, where there is {context[max(0, start) : max(0, start) + len(text)]!r}"
-                )
-        place = ledger.add(its_lang, len(texts))
+        answers = _answers(question, context, where)
+        place = ledger.add(its_lang, len(answers.texts))
         ledger.left_out += [
-            LeftOut("answer_elsewhere", "label", its_lang, id_, place, excerpt) for excerpt in elsewhere
+            LeftOut("answer_elsewhere", "label", its_lang, id_, place, excerpt) for excerpt in answers.elsewhere
         ]
-        impossible = question.get("is_impossible") is True
         reasons = {
-            "answer_elsewhere": len(spans) < len(texts),
+            "answer_elsewhere": bool(answers.elsewhere),
             "ambiguous_offset": question.get("offset_is_first_of_many") is True,
             "duplicate_id": id_ in seen,
-            "unlabelled": not texts and not impossible,
+            "unlabelled": not answers.texts and question.get("is_impossible") is not True,
         }
         for reason in (reason for reason, holds in reasons.items() if holds):
             flags[reason].append(id_)
         seen.add(id_)
         query = unicodedata.normalize("NFC", _field(question, "question", str, where))
-        for name, value in (
-            ("id", id_),
-            ("question", query),
-            ("context", context),
-            *(("text", text) for text in texts),
-        ):
-            if half := half_surrogate(value):
-                raise InputError(
-                    f"{where}: question {id_!a}: expected {name!r}, a text; found half a surrogate pair, {half}"
-                )
+        texts = [("text", text) for text in answers.texts]
+        _check_characters(where, id_, [("id", id_), ("question", query), ("context", context), *texts])
         examples.append(
             MrcExample(
                 id=id_,
                 lang=its_lang,
                 query=query,
                 context=context,
-                answers=tuple(spans),
-                answer_texts=tuple(texts),
-                answerable=bool(texts),
+                answers=tuple(answers.spans),
+                answer_texts=tuple(answers.texts),
+                answerable=bool(answers.texts),
                 task=task,
                 label=None,
                 query_lang=query_lang if query_lang != its_lang else None,
@@ -93,8 +71,41 @@ def read(
     return examples, dict(flags), ledger
 
 
+class _Answers(NamedTuple):
+    """The answers of a question. Blank ones are left out."""
+
+    texts: list[str]
+    spans: list[CharSpan]  # of those whose text is in the context at the published offset
+    elsewhere: list[str]  # descriptions of the others
+
+
+def _answers(question: dict[str, Any], context: str, where: str) -> _Answers:
+    answers = _Answers([], [], [])
+    for index, answer in enumerate(_field(question, "answers", list, where)):
+        text = _field(answer, "text", str, f"{where}.answers[{index}]")
+        start = _field(answer, "answer_start", int, f"{where}.answers[{index}]")
+        if not text:
+            continue
+        answers.texts.append(text)
+        if start >= 0 and context.startswith(text, start):
+            answers.spans.append(CharSpan(start, start + len(text)))
+        else:
+            actual = context[max(0, start) : max(0, start) + len(text)]
+            answers.elsewhere.append(f"{text!r} at {start}, where there is {actual!r}")
+    return answers
+
+
+def _check_characters(where: str, id_: str, texts: Sequence[tuple[str, str]]) -> None:
+    """Raises `InputError` for a text, given with its field's name, that has half of a surrogate pair."""
+    for name, text in texts:
+        if half := half_surrogate(text):
+            raise InputError(
+                f"{where}: question {id_!a}: expected {name!r}, a text; found half a surrogate pair, {half}"
+            )
+
+
 def _questions(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Where it stands in the file, the context and the question, for each question."""
+    """Yields the path of each question in the JSON, its context, and the question."""
     document = load(path)
     for a, article in enumerate(_field(document, "data", list, f"{path}: the file")):
         for p, paragraph in enumerate(_field(article, "paragraphs", list, f"{path}: data[{a}]")):

@@ -22,13 +22,7 @@ def read(
     sentence and label; XTREME's test files lack the label. Flags: `unlabelled`, also where a label is blank;
     `untranslated`: PAWS-X writes NS for a sentence that was not translated. Raises `InputError` naming file and line.
     """
-    rows = [(number, line.split("\t")) for number, line in lines_of(path) if line.strip()]
-    fields = ["sentence1", "sentence2", "label"]
-    if rows and {"sentence1", "sentence2"} <= {columns.get(name) for name in rows[0][1]}:
-        fields = [columns.get(name, "") for name in rows.pop(0)[1]]
-        least = len(fields)
-    else:
-        rows, least = _unquoted(rows), 2
+    rows, fields, least = _columns(path, columns)
     examples: list[PairExample] = []
     flags: dict[str, list[str]] = {}
     ledger = FileLedger()
@@ -55,6 +49,15 @@ def read(
         if "NS" in (example.sentence1, example.sentence2):
             flags.setdefault("untranslated", []).append(example.id)
     return examples, flags, ledger
+
+
+def _columns(path: Path, columns: Mapping[str, str]) -> tuple[list[tuple[int, list[str]]], list[str], int]:
+    """Reads the rows with their line numbers, the field of each column, and the least number of columns of a row."""
+    rows = [(number, line.split("\t")) for number, line in lines_of(path) if line.strip()]
+    if rows and {"sentence1", "sentence2"} <= {columns.get(name) for name in rows[0][1]}:
+        fields = [columns.get(name, "") for name in rows.pop(0)[1]]
+        return rows, fields, len(fields)
+    return _unquoted(rows), ["sentence1", "sentence2", "label"], 2
 
 
 def _unquoted(rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:

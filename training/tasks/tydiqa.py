@@ -1,4 +1,4 @@
-"""TyDiQA-GoldP (Clark et al. 2020): questions asked in nine languages, none of them translated."""
+"""Reads TyDiQA-GoldP (Clark et al. 2020): questions that were asked in nine languages, without translation."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ LANGS = tuple(CODES.values())
 
 
 def read(path: Path, lang: str | None = None) -> FileRecords[MrcExample]:
-    """`tydiqa-goldp-v1.1-train.json` (all languages: each id says its own), `tydiqa-goldp-dev-arabic.json`;
-    XTREME's `tydiqa.goldp.ar.dev.json`, whose labels are in `test-ar.json`; `tydiqa.translate.train.en-ar.json`."""
+    """Reads `tydiqa-goldp-v1.1-train.json` (all languages; ids name them), `tydiqa-goldp-dev-arabic.json`; XTREME's
+    `tydiqa.goldp.ar.dev.json`, whose labels are in `test-ar.json`; `tydiqa.translate.train.en-ar.json`."""
     lang = lang or lang_in(
         path,
         r"tydiqa-goldp-(?:dev|train|test)-(?P<lang>[a-z]+)\.json",

@@ -1,4 +1,4 @@
-"""Universal NER (Mayhew et al. 2024): PER, LOC, ORG on treebanks; its PUD treebanks are parallel."""
+"""Reads Universal NER (Mayhew et al. 2024): PER, LOC, ORG on treebanks, of which PUD is parallel."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ LABELS = ("LOC", "ORG", "PER")
 
 
 def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
-    """`en_ewt-ud-test.iob2`: number, word, tag, two columns of the annotators'; `# text` holds the sentence as written.
+    """Reads `en_ewt-ud-test.iob2`: number, word, tag and two columns of the annotators; `# text` is the sentence.
 
-    Where the words are not those of the text (a contraction that the treebank takes apart), the words with blanks
-    between them are the text; flag `words_not_in_text`. Without tags, sentences are flagged `unlabelled`.
+    If the words are not in the text (a treebank splits contractions), the text is the words joined by blanks, with the
+    flag `words_not_in_text`. Sentences of a file without tags have the flag `unlabelled`.
     """
     lang = require_lang(lang, lang_in(path, r"(?P<lang>[a-z]{2,3})_.*\.iob2"), path)
-    found = list(sentences(path, comments=True))
-    examples, flagged, ledger, unlabelled = [], [], FileLedger(), words_alone(found, 1)
-    for sentence in found:
+    file_sentences = list(sentences(path, comments=True))
+    examples, flagged, ledger, unlabelled = [], [], FileLedger(), words_alone(file_sentences, 1)
+    for sentence in file_sentences:
         tags = [] if unlabelled else tags_at(path, sentence, 2, LABELS)
         ledger.add(lang, len(entities(tags)))
         words = [row[1] for row in sentence.rows]
@@ -39,6 +39,6 @@ def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
 
 
 def row(path: Path, lang: str) -> str:
-    """What a table calls the file: its treebank, `en_ewt`, because a language may have several."""
+    """Returns the name of the file's row: its treebank, such as `en_ewt`, because a language may have several."""
     match = re.fullmatch(r"([a-z]{2,3}_[^-]+)-.*", path.name)
     return match[1] if match else lang

@@ -1,4 +1,4 @@
-"""WikiAnn or PAN-X (Pan et al. 2017, in the splits of Rahimi et al. 2019): PER, LOC, ORG in XTREME's 40 languages."""
+"""Reads WikiAnn, or PAN-X (Pan et al. 2017, splits of Rahimi et al. 2019): PER, LOC, ORG in XTREME's 40 languages."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ LABELS = ("LOC", "ORG", "PER")
 
 
 def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
-    """The authors' `de/test`, where every word is `de:Wort`; XTREME's `test-de.tsv`, without the prefix.
+    """Reads the authors' `de/test`, where words have the prefix `de:`, or XTREME's `test-de.tsv`, without a prefix.
 
-    XTREME's own test files hold words alone: such sentences have no tags, and are flagged `unlabelled`.
+    XTREME's own test files have only words: such sentences have no tags and the flag `unlabelled`.
     """
-    found = list(sentences(path))
-    prefix = _prefix(path, found)
+    file_sentences = list(sentences(path))
+    prefix = _prefix(path, file_sentences)
     named = prefix[:-1] or lang_in(path, r"(?:train|dev|test|extra)-(?P<lang>[a-z-]+)\.tsv")
     lang = require_lang(lang, named or (path.parent.name if path.parent.name in LANGS else None), path)
-    examples, ledger, unlabelled = [], FileLedger(), words_alone(found)
-    for sentence in found:
+    examples, ledger, unlabelled = [], FileLedger(), words_alone(file_sentences)
+    for sentence in file_sentences:
         tags = [] if unlabelled else tags_at(path, sentence, -1, LABELS)
         ledger.add(lang, len(entities(tags)))
         text, tokens = joined([row[0].removeprefix(prefix) for row in sentence.rows])
@@ -35,9 +35,9 @@ def read(path: Path, lang: str | None = None) -> FileRecords[TaggingExample]:
     return examples, without_labels(examples if unlabelled else ()), ledger
 
 
-def _prefix(path: Path, found: list[Sentence]) -> str:
-    """`de:` if more than half of the words begin with what the first one begins with; then all have to."""
-    words = [(sentence.line + at, row[0]) for sentence in found for at, row in enumerate(sentence.rows)]
+def _prefix(path: Path, file_sentences: list[Sentence]) -> str:
+    """Returns the first word's prefix, such as `de:`, if more than half of the words have it; then all must have it."""
+    words = [(line, row[0]) for sentence in file_sentences for line, row in enumerate(sentence.rows, sentence.line)]
     prefix = words[0][1].partition(":")[0] + ":" if words else ""
     without = [line for line, word in words if not word.startswith(prefix)]
     if not prefix or 2 * len(without) >= len(words):

@@ -1,4 +1,4 @@
-"""XNLI (Conneau et al. 2018): does the first sentence entail or contradict the second? Parallel in 15 languages."""
+"""Reads XNLI (Conneau et al. 2018): pairs in 15 languages, whose first sentence entails or contradicts the second."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from training.tasks.files import FileRecords, lang_in
 LANGS = ("en", "ar", "bg", "de", "el", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
 LABELS = ("contradiction", "entailment", "neutral")
 SPELLINGS = {label: label for label in LABELS} | {
-    "contradictory": "contradiction"
-}  # as the translated training set has it
+    "contradictory": "contradiction"  # in the translated training set
+}
 COLUMNS = {
     "pairID": "id",
     "language": "lang",
@@ -26,6 +26,6 @@ COLUMNS = {
 
 
 def read(path: Path, lang: str | None = None) -> FileRecords[PairExample]:
-    """The authors' `xnli.test.tsv` (every line says its language), `multinli.train.de.tsv`; XTREME's `test-de.tsv`."""
+    """Reads the authors' `xnli.test.tsv` (lines name the language), `multinli.train.de.tsv`; XTREME's `test-de.tsv`."""
     named = lang_in(path, r"multinli\.train\.(?P<lang>\w\w)\.tsv", r"(?:train|dev|test)-(?P<lang>\w\w)\.tsv")
     return tsv.read(path, "xnli", lang or named, SPELLINGS, COLUMNS)

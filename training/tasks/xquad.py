@@ -1,4 +1,4 @@
-"""XQuAD (Artetxe et al. 2020): 240 paragraphs of SQuAD's dev set, translated by people; parallel in all languages."""
+"""Reads XQuAD (Artetxe et al. 2020): 240 paragraphs of SQuAD's dev set, translated by people into all languages."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from training.tasks import squad_json
 from training.tasks.files import FileRecords, lang_in, require_lang
 
 LANGS = ("en", "ar", "de", "el", "es", "hi", "ru", "th", "tr", "vi", "zh")
-"""The eleven that papers average over (mPMR, table 7); Romanian came later."""
+"""The eleven languages that papers average over (mPMR, table 7). Romanian was added later."""
 
 
 def read(path: Path, lang: str | None = None) -> FileRecords[MrcExample]:
-    """`xquad.de.json`, also where XTREME keeps it; its labels are in `test-de.json`."""
-    found = lang_in(path, r"xquad\.(?P<lang>\w+)\.json", r"test-(?P<lang>\w+)\.json")
-    return squad_json.read(path, "xquad", require_lang(lang, found, path))
+    """Reads `xquad.de.json`, also from XTREME, whose labels are in `test-de.json`."""
+    named = lang_in(path, r"xquad\.(?P<lang>\w+)\.json", r"test-(?P<lang>\w+)\.json")
+    return squad_json.read(path, "xquad", require_lang(lang, named, path))

@@ -56,7 +56,7 @@ class Done(NamedTuple):
 
 
 def printed(*arguments: str | Path) -> str:
-    """What a command prints."""
+    """Returns what a command prints."""
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
         main([str(each) for each in arguments])
     return out.getvalue()
@@ -181,9 +181,9 @@ def test_predict_says_what_evaluate_wrote(done: Done) -> None:
             assert content.splitlines() == [each["label"] for each in mine]
 
 
-def test_runs_of_a_task_stand_side_by_side(done: Done) -> None:
-    told = printed("report", done.run, "--format", "json")
-    (group,) = json.loads(told)["groups"]
+def test_report_compares_runs_of_a_task(done: Done) -> None:
+    report = printed("report", done.run, "--format", "json")
+    (group,) = json.loads(report)["groups"]
     (run,) = group["runs"]
     assert run["state"] == "finished" and run["settings"]["task"] == done.task
     assert run["results"][done.task]["rows"] == done.evaluated["rows"]

@@ -104,7 +104,7 @@ def test_where_answers_are_does_not_show(baseline: Path, tmp_path: Path) -> None
     formulation = PlainQuestions(settings, TextEncoder(start.tokenizer))
     assert len({len(formulation.features([each])) for each in at}) > 1  # here they would
     predictor = candidates.load_predictor(baseline, torch.device("cpu"))
-    predictor = predictor._replace(formulation=formulation, reading=settings)
+    predictor = predictor._replace(formulation=formulation, settings=settings)
     made_of = candidates.about("x", predictor, at, 8)
     candidates.make_candidates(tmp_path / "c", at, predictor, made_of)
     first, *others = read_candidates(tmp_path / "c", at).values()

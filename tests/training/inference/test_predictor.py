@@ -84,9 +84,9 @@ def test_records_are_read_some_at_a_time(
     predictor, expected = loaded
     records = records_of(predictor.settings.kind)
     monkeypatch.setattr("training.inference.predictor.RECORDS_AT_ONCE", 3)
-    told: list[int] = []
-    agree(predict(predictor.model, predictor.formulation, records, CPU, progress=told.append), expected)
-    assert told == sorted(told) and told[-1] == len(records)
+    counts: list[int] = []
+    agree(predict(predictor.model, predictor.formulation, records, CPU, progress=counts.append), expected)
+    assert counts == sorted(counts) and counts[-1] == len(records)
 
 
 def test_dropout_is_off_and_the_mode_comes_back(loaded: tuple[Predictor, list[Prediction]]) -> None:
@@ -105,7 +105,12 @@ def test_no_records_give_no_predictions(loaded: tuple[Predictor, list[Prediction
 
 
 def test_batches_hold_sequences_of_similar_length() -> None:
-    assert list(batches([3, 9, 2, 8, 30], 11)) == [[4], [1], [3, 0], [2]]  # a sequence that is too long stands alone
+    assert list(batches([3, 9, 2, 8, 30], 11)) == [
+        [4],
+        [1],
+        [3, 0],
+        [2],
+    ]  # a sequence that is too long is a batch of its own
     assert list(batches([], 10)) == []
 
 
@@ -126,7 +131,7 @@ def test_models_that_cannot_read_so_far_are_refused(xlmr_folder: Path, tmp_path:
         load_predictor(tmp_path / "model", CPU)
 
 
-def test_a_runs_folder_stands_for_its_model(tmp_path: Path) -> None:
+def test_a_runs_folder_names_its_model(tmp_path: Path) -> None:
     assert model_in(tmp_path) == tmp_path and model_in("owner/name") == "owner/name"
     (tmp_path / "run.json").write_text(json.dumps({}))
     with pytest.raises(InputError, match="has no model/ yet"):
@@ -145,7 +150,7 @@ def test_a_runs_folder_stands_for_its_model(tmp_path: Path) -> None:
         ((UNIFIED, "tagging"), "universal_ner", "ner/UNER_*/*test.iob2"),
     ],
 )
-def test_what_is_found_in_real_texts_stands_where_it_is_said_to(
+def test_predicted_spans_of_real_texts_have_correct_offsets(
     case: tuple[MethodSettings, Kind], task: str, pattern: str, xlmr_folder: Path, shared_data: Path, tmp_path: Path
 ) -> None:
     method, kind = case

@@ -66,7 +66,7 @@ def test_few_shot_curves_are_means_over_draws_on_a_scale_of_sizes() -> None:
     assert figure.axes[0].get_xscale() == "log"
 
 
-def test_bars_stand_side_by_side_with_their_intervals() -> None:
+def test_bars_are_side_by_side_with_their_intervals() -> None:
     bars = {"one": {"en": Bar(80.0, (78.0, 83.0)), "de": Bar(70.0, None)}, "other": {"de": Bar(60.0, None)}}
     figure = plots.language_bars(bars, "XQuAD, F1")
     assert [bar.get_height() for bar in figure.axes[0].patches] == [80.0, 70.0, 60.0]
@@ -78,7 +78,7 @@ def test_bars_stand_side_by_side_with_their_intervals() -> None:
     assert german < 1 < other
 
 
-def test_bars_stand_in_the_order_of_the_table_from_0_to_something() -> None:
+def test_bars_are_in_the_order_of_the_table_on_a_scale_from_0() -> None:
     of = {"one": {"fr": Bar(0.0, None), "avg": Bar(0.0, None)}, "other": {"de": Bar(0.0, None), "avg": Bar(0.0, None)}}
     axes = plots.language_bars(of, "t", order=("de", "fr", "avg", "none")).axes[0]
     assert [tick.get_text() for tick in axes.get_xticklabels()] == ["de", "fr", "avg"]

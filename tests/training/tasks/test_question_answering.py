@@ -175,7 +175,7 @@ def test_a_file_that_is_not_there_or_not_utf8_is_refused(tmp_path: Path) -> None
 
 
 @pytest.mark.real_data
-def test_every_real_file_reads_and_every_answer_stands_where_it_is_said_to(shared_data: Path) -> None:
+def test_every_answer_of_every_real_file_is_at_its_offset(shared_data: Path) -> None:
     questions = {}
     for read, folder in ((squad.read, "squad"), (xquad.read, "xquad"), (tydiqa.read, "tydiqa")):
         for path in sorted((shared_data / "qa" / folder).glob("*.json*")):

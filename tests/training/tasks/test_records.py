@@ -133,17 +133,17 @@ def test_files_without_labels_are_treated_alike_by_all_tasks(task: str, tmp_path
     read = read_records([path], task)  # as evaluate does
     assert read.flags == {"unlabelled": 2} and len(read.records) == 2
     assert [each for each in read.accounts if "labels" in each] == []
-    told = rf"{name}: 2 of 2 records have no label\. XTREME takes the labels out of its test files: give the file as"
-    with pytest.raises(InputError, match=told):
+    refusal = rf"{name}: 2 of 2 records have no label\. XTREME takes the labels out of its test files: give the file as"
+    with pytest.raises(InputError, match=refusal):
         read_records([path], task, labelled=True)  # as finetune and few-shot do
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=refusal):
         score.run(ScoreConfig(task, (path,), (predictions,)))
-    with pytest.raises(InputError, match=told):
+    with pytest.raises(InputError, match=refusal):
         convert.run(ConvertConfig(task, (path,), tmp_path / "out"))
     assert not (tmp_path / "out").exists()
 
 
-def test_what_became_of_all_labels_is_told(files: dict[str, Path]) -> None:
+def test_the_accounts_name_all_labels(files: dict[str, Path]) -> None:
     read = read_records([files["dev-en.tsv"], files["pairs"], files["xquad.en.json"].with_name("dev-de.tsv")], "paws_x")
     assert read.counts == {"de": RecordCounts(2, 2, {}, 2, 2), "en": RecordCounts(2, 2, {}, 2, 2)}
     assert read.accounts == [
