@@ -174,8 +174,8 @@ class TextEncoder:
 
         The words are in order and do not overlap; text between them is left out, like a blank. A word that follows
         another without a blank gets no "▁", as in running text, but no token holds parts of two words. A "▁" token
-        before a word is not among the word's tokens. A word that the tokenizer leaves out, or of which it makes only
-        "▁", has no tokens and no ids.
+        before a word is not among the word's tokens. A word that the tokenizer leaves out, or turns into
+        "▁" alone, has no tokens and no ids.
         """
         ids: list[int] = []
         places: list[tuple[int, int]] = []

@@ -1,5 +1,6 @@
-"""Methods of training: what a step computes. One module each; `training/engine/loop.py` says what a method supplies.
+"""The methods of training: each says what a step computes (`base.Method`).
 
-Pre-training: clism, wae. Fine-tuning, where a method also decodes what it predicts (`formulation.py`): questions, tags,
-pairs, unified, two_stage.
+The modules clism and wae are for pre-training. Those of fine-tuning also make features of records and predictions of
+outputs (`formulation.Formulation`). `training.recipes.methods` lists the methods of fine-tuning, and
+`pretraining_tasks` those of pre-training.
 """

@@ -1,4 +1,4 @@
-"""From losses to the one number of a step. With ranks and accumulation: tests/training/runtime/test_distributed.py."""
+"""Losses add up to one number a step; tests/training/runtime/test_distributed.py tests ranks and accumulation."""
 
 from __future__ import annotations
 
