@@ -160,10 +160,10 @@ def save(config: PretrainConfig, start: Pretrained, heads: Mapping[str, nn.Modul
 
 
 def run_of(config: PretrainConfig, weights: str, tokenizer: str, command: str) -> dict[str, Any]:
-    """What run.json holds; `weights` and `tokenizer` are the fingerprints of what training begins with."""
+    """Returns the values of run.json; `weights` and `tokenizer` are the fingerprints of the starting model's."""
     return {
         "recipe": run_folder.shown_recipe(asdict(config.recipe)),
-        "data": {f"{at}": fingerprint_of_dataset(folder) for at, folder in enumerate(config.data, start=1)},
+        "data": {f"{number}": fingerprint_of_dataset(folder) for number, folder in enumerate(config.data, start=1)},
         "folders": list(map(shown_path, config.data)),
         "weights": list(config.weights),
         "model": {"weights": weights, "tokenizer": tokenizer},
@@ -174,6 +174,7 @@ def run_of(config: PretrainConfig, weights: str, tokenizer: str, command: str) -
 
 
 def provenance(config: PretrainConfig, steps: int) -> Provenance:
+    """Returns the model's origin, for polyspan.json and the model card."""
     data = {Path(folder).name: fingerprint_of_dataset(folder) for folder in config.data}
     recipe = run_folder.shown_recipe(asdict(config.recipe))
     return Provenance(recipe["model"], recipe, data, steps, commit())

@@ -17,15 +17,15 @@ from tests.training.runs import losses
 
 
 class Case(NamedTuple):
-    """A command: `run(output)`. `before`: what its output folder is to be at the start; None: nothing."""
+    """A command, `run(output)`, and the output folder that exists `before` it, if any."""
 
     run: Callable[[Path], object]
-    is_whole: Callable[[Path], bool]  # whether a folder says of itself that it is complete
+    is_whole: Callable[[Path], bool]  # whether a folder has the mark of a complete output
     before: Path | None = None
 
 
 class Kills(NamedTuple):
-    """What became of the output of each command that was killed."""
+    """How many outputs of killed commands were in which state."""
 
     total: int
     absent_or_unfinished: int
@@ -39,23 +39,25 @@ def kill_everywhere(case: Case, folder: Path, first: int = 1, step: int = 1, mos
     Raises `AssertionError` for an output that is neither the old nor the new nor unfinished, for a repetition that
     fails or leaves anything else, and for a neighbour's file that has changed.
     """
-    here = folder / "work"  # always the same, since results tell their model's path
+    here = folder / "work"  # always the same, because results contain their model's path
     expected = undisturbed(case, here)
     old = contents(case.before) if case.before else None
     found = {"unfinished": 0, "old": 0, "new": 0}
     for number in range(first, most, step):
         output = prepared(case, here)
-        code, told = in_child(lambda output=output: case.run(output), here, kill_at=number)  # type: ignore[misc]
+        code, stderr = in_child(lambda output=output: case.run(output), here, kill_at=number)  # type: ignore[misc]
         if code == 0:
             break
-        assert code == KILLED, f"operation {number}: exit code {code}\n{told}"
+        assert code == KILLED, f"operation {number}: exit code {code}\n{stderr}"
         found[verdict(case, output, old, expected)] += 1
-        code, told = in_child(lambda output=output: case.run(output), here)  # type: ignore[misc]
-        assert code == 0, f"repeated after operation {number}: exit code {code}\n{told}"
+        code, stderr = in_child(lambda output=output: case.run(output), here)  # type: ignore[misc]
+        assert code == 0, f"repeated after operation {number}: exit code {code}\n{stderr}"
         assert (now := contents(output, marks=True)) == expected, (
             f"after operation {number}: {differing(now, expected)}"
         )
-        assert sorted(path.name for path in here.iterdir()) == ["mine.txt", "out", "told"], f"after operation {number}"
+        assert sorted(path.name for path in here.iterdir()) == ["mine.txt", "out", "stderr"], (
+            f"after operation {number}"
+        )
         assert (here / "mine.txt").read_text() == "mine"
         shutil.rmtree(here)
     return Kills(sum(found.values()), found["unfinished"], found["old"], found["new"])
@@ -64,8 +66,8 @@ def kill_everywhere(case: Case, folder: Path, first: int = 1, step: int = 1, mos
 def undisturbed(case: Case, folder: Path) -> dict[str, Any]:
     """What the command leaves."""
     output = prepared(case, folder)
-    code, told = in_child(lambda: case.run(output), folder)
-    assert code == 0, told
+    code, stderr = in_child(lambda: case.run(output), folder)
+    assert code == 0, stderr
     found = contents(output, marks=True)
     shutil.rmtree(folder)
     return found
@@ -97,7 +99,7 @@ def differing(now: dict[str, Any], then: dict[str, Any]) -> list[str]:
 
 
 def contents(folder: Path | None, marks: bool = False) -> dict[str, Any]:
-    """Name → bytes of every file, but for what tells the time; `marks`: also what should be gone."""
+    """Reads all files that do not depend on the clock: name → bytes. With `marks` also those that should be deleted."""
     found: dict[str, Any] = {}
     for path in (folder or Path()).rglob("*") if folder and folder.exists() else ():
         if path.name == "metrics.jsonl":
@@ -108,11 +110,11 @@ def contents(folder: Path | None, marks: bool = False) -> dict[str, Any]:
 
 
 def _is_left(path: Path) -> bool:
-    """Whether it is what the next command tidies up."""
+    """Returns whether the next command deletes it."""
     return path.name in (LOCK, NEW) or any(name.endswith(".partial") for name in path.parts)
 
 
 def in_child(job: Callable[[], object], below: Path, kill_at: int = 0) -> tuple[int, str]:
-    """Exit code and what was told, of a child that does the job, and kills itself before operation `kill_at`."""
-    code, _ = run_in_child(job, below / "out", kill_at, told := below / "told")
-    return code, told.read_text(errors="replace")
+    """Runs the job in a child, which kills itself before operation `kill_at`. Returns its exit code and its stderr."""
+    code, _ = run_in_child(job, below / "out", kill_at, stderr := below / "stderr")
+    return code, stderr.read_text(errors="replace")

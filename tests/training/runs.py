@@ -1,4 +1,4 @@
-"""Small runs for tests, in processes of their own that can be killed at any moment."""
+"""Starts small runs for tests, in own processes that can be killed at any moment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SPEEDS = {"seconds", "examples_per_s", "tokens_per_s", "loader_wait"}
 Config = PretrainConfig | FinetuneConfig
 PATIENCE = 120.0  # seconds
 
-# Imports torch once; its children start in no time, and have run nothing before.
+# Imports torch once, so that its children start at once.
 server = multiprocessing.get_context("forkserver")
 server.set_forkserver_preload(["training.pretrain", "training.finetune", "torch.utils.tensorboard", "torch._dynamo"])
 
@@ -31,7 +31,8 @@ server.set_forkserver_preload(["training.pretrain", "training.finetune", "torch.
 def small(
     recipe: str, output: Path, steps: int = 10, workers: int = 0, micro_batch_tokens: int = 0, **fields: Any
 ) -> PretrainConfig:
-    """Batches of 4 from the golden datasets of 7 and 17 examples, a checkpoint every 3 steps; `fields` of a recipe."""
+    """Makes a run with batches of 4 from the golden datasets, which have 7 and 17 examples, and a checkpoint every 3
+    steps. `fields` replace the recipe's."""
     values = {"steps": steps, "batch_size": 4, "warmup_steps": 2, **fields}
     return PretrainConfig(
         recipe=replace(RECIPES[recipe], **values),
@@ -45,7 +46,7 @@ def small(
 
 
 def start(config: Config, ranks: int = 1) -> list[BaseProcess]:
-    """The processes of a run, as torchrun starts them: each with its loader's workers in a group of its own."""
+    """Starts the processes of a run as torchrun does, each with its loader's workers in its own group."""
     port = free_port()
     processes = [server.Process(target=_run, args=(config, rank, ranks, port)) for rank in range(ranks)]
     for process in processes:
@@ -54,14 +55,14 @@ def start(config: Config, ranks: int = 1) -> list[BaseProcess]:
 
 
 def finish(processes: Sequence[BaseProcess]) -> list[int | None]:
-    """Exit codes."""
+    """Waits for the processes. Returns their exit codes."""
     for process in processes:
         process.join(PATIENCE)
     return [process.exitcode for process in processes]
 
 
 def kill_at(config: Config, row: int, ranks: int = 1) -> None:
-    """Starts a run, and kills all its processes with SIGKILL once the log has so many rows."""
+    """Starts a run, and kills all its processes with SIGKILL once the log has `row` rows."""
     processes = start(config, ranks)
     wait_for_row(config, row, processes)
     for process in processes:
@@ -77,13 +78,13 @@ def wait_for_row(config: Config, row: int, processes: Sequence[BaseProcess]) -> 
 
 
 def losses(output: str | Path) -> list[dict[str, float]]:
-    """The rows of a run's log, without what depends on the clock."""
+    """Reads the rows of a run's log, without the figures that depend on the clock."""
     lines = (Path(output) / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     return [{name: value for name, value in json.loads(line).items() if name not in SPEEDS} for line in lines]
 
 
 def weights(output: str | Path) -> dict[str, bytes]:
-    """The weights that a run ends with, and all that is kept of the optimizer."""
+    """Reads the weights of a finished run and its last checkpoint."""
     folder = Path(output)
     files = [*folder.glob("model/*.safetensors"), *sorted(folder.glob("checkpoints/*/*.safetensors"))[-2:]]
     return {path.name: path.read_bytes() for path in files}
@@ -105,7 +106,7 @@ def _run(config: Config, rank: int, ranks: int, port: int) -> None:
             "MASTER_PORT": port,
         }
         os.environ.update({name: str(value) for name, value in values.items()})
-    multiprocessing.set_start_method("fork", force=True)  # of the loader's workers, as in a process that nobody forked
+    multiprocessing.set_start_method("fork", force=True)  # of the loader's workers, as in a process of its own
     os.setpgrp()
     import torch
 

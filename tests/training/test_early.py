@@ -1,4 +1,4 @@
-"""What is wrong with a command line is told before torch is imported and before any file is read."""
+"""Mistakes in a command line are reported before torch is imported and before any file is read."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("arguments, code, said", WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_told_and_nothing_is_written(
+def test_a_mistake_is_reported_and_nothing_is_written(
     arguments: list[str],
     code: int,
     said: str,
@@ -106,7 +106,7 @@ def test_without_its_libraries_the_command_says_what_to_install(arguments: list[
     assert ("pip install 'polyspan[training]'" in done.stderr) == (code == 2), done.stderr
 
 
-def test_a_model_that_was_not_fine_tuned_is_told_before_it_is_loaded(
+def test_a_model_that_was_not_fine_tuned_is_reported_before_it_is_loaded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("training.models.files.load_weights", lambda *_: pytest.fail("the weights were read"))
@@ -120,7 +120,7 @@ def test_a_model_that_was_not_fine_tuned_is_told_before_it_is_loaded(
         assert ended.value.code == 1 and said in capsys.readouterr().err
 
 
-def test_a_shard_that_is_torn_is_told_before_the_model_is_looked_for(
+def test_a_torn_shard_is_reported_before_the_model_is_looked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import shutil

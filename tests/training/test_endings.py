@@ -1,4 +1,4 @@
-"""How commands end where the system refuses to write, and on signals: one line, and nothing that hinders the next."""
+"""Commands that the system refuses a write, or that a signal ends, print one line, and can be repeated."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STOPPED = "Stopped. Repeat the command: training goes on from its last checkpoin
 
 @pytest.fixture
 def mount() -> Iterator[Mount]:
-    """Mounts a file system on a folder, as `mount` is told; skips where that may not be done."""
+    """Mounts a file system on a folder, with the options of `mount`. Skips the test without the right to mount."""
     mounted: list[Path] = []
 
     def mount_on(folder: Path, *options: str) -> None:
@@ -63,8 +63,10 @@ def ended(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> tuple[int,
         cli.main(arguments)
     except SystemExit as stopped:
         code = stopped.code if isinstance(stopped.code, int) else 1
-    told = capfd.readouterr().err.replace("\r", "\n").splitlines()
-    return code, [line for line in told if line.startswith("polyspan-train:") or "Traceback" in line or "Error" in line]
+    stderr = capfd.readouterr().err.replace("\r", "\n").splitlines()
+    return code, [
+        line for line in stderr if line.startswith("polyspan-train:") or "Traceback" in line or "Error" in line
+    ]
 
 
 # --- a full disk, no permission ---------------------------------------------------------------------------------------
@@ -73,28 +75,28 @@ def ended(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> tuple[int,
 @pytest.mark.parametrize(
     "size, file", [("16k", "checkpoints/.step-00000002"), ("3m", "optimizer.safetensors"), ("8m", "run/model")]
 )
-def test_a_full_disk_is_told_in_one_line_whoever_writes(
+def test_a_full_disk_is_reported_in_one_line_by_every_writer(
     size: str, file: str, tmp_path: Path, mount: Mount, capfd: pytest.CaptureFixture[str]
 ) -> None:
     mount(tmp_path / "disk", "-t", "tmpfs", "-o", f"size={size}", "none")
-    code, told = ended(pretraining(tmp_path / "disk" / "run"), capfd)
-    assert code == 1 and len(told) == 1 and file in told[0]
-    assert told[0].endswith("No space left on device. Make room and repeat the command")
+    code, stderr = ended(pretraining(tmp_path / "disk" / "run"), capfd)
+    assert code == 1 and len(stderr) == 1 and file in stderr[0]
+    assert stderr[0].endswith("No space left on device. Make room and repeat the command")
     mount(tmp_path / "disk", "-o", "remount,size=32m")
     assert ended(pretraining(tmp_path / "disk" / "run"), capfd) == (0, [])
     assert not outputs.leftovers(tmp_path / "disk" / "run")
 
 
-def test_a_full_disk_is_told_when_the_thread_of_tensorboard_meets_it(
+def test_a_full_disk_is_reported_when_the_thread_of_tensorboard_meets_it(
     tmp_path: Path, mount: Mount, capfd: pytest.CaptureFixture[str]
 ) -> None:
     mount(tmp_path / "run" / "tensorboard", "-t", "tmpfs", "-o", "size=4k", "none")
-    code, told = ended(pretraining(tmp_path / "run", "--steps", "40"), capfd)
-    assert code == 1 and len(told) == 1
-    assert told[0].startswith(f"polyspan-train: {tmp_path}/run/tensorboard: No space left on device.")
+    code, stderr = ended(pretraining(tmp_path / "run", "--steps", "40"), capfd)
+    assert code == 1 and len(stderr) == 1
+    assert stderr[0].startswith(f"polyspan-train: {tmp_path}/run/tensorboard: No space left on device.")
 
 
-def test_a_full_disk_is_told_by_every_other_command(
+def test_a_full_disk_is_reported_by_every_other_command(
     tmp_path: Path, mount: Mount, capfd: pytest.CaptureFixture[str]
 ) -> None:
     mount(tmp_path / "disk", "-t", "tmpfs", "-o", "size=4k", "none")
@@ -109,22 +111,24 @@ def test_a_full_disk_is_told_by_every_other_command(
         ("few-shot", fine_tuning(tmp_path, tmp_path, "few-shot")[:-1]),
     ):
         more = ["--test", gold, "--test-task", "xquad", "--sizes", "4"] if name == "few-shot" else []
-        code, told = ended([*arguments, str(tmp_path / "disk" / name), *more], capfd)
-        assert code == 1 and len(told) == 1 and "No space left on device. Make room" in told[0], told
+        code, stderr = ended([*arguments, str(tmp_path / "disk" / name), *more], capfd)
+        assert code == 1 and len(stderr) == 1 and "No space left on device. Make room" in stderr[0], stderr
 
 
-def test_a_limit_of_the_size_of_files_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_limit_of_the_size_of_files_is_reported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     usual, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, most))
     try:
-        code, told = ended(pretraining(tmp_path / "run"), capfd)
+        code, stderr = ended(pretraining(tmp_path / "run"), capfd)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (usual, most))
-    assert code == 1 and len(told) == 1 and "model.safetensors: File too large. The system limits the size" in told[0]
+    assert (
+        code == 1 and len(stderr) == 1 and "model.safetensors: File too large. The system limits the size" in stderr[0]
+    )
     assert ended(pretraining(tmp_path / "run"), capfd) == (0, [])
 
 
-def test_a_folder_that_cannot_be_written_to_is_told(
+def test_a_folder_that_cannot_be_written_to_is_reported(
     tmp_path: Path, mount: Mount, capfd: pytest.CaptureFixture[str]
 ) -> None:
     mount(tmp_path / "disk", "-t", "tmpfs", "-o", "ro", "none")
@@ -134,18 +138,18 @@ def test_a_folder_that_cannot_be_written_to_is_told(
         fine_tuning(tmp_path / "disk" / "run", tmp_path),
         ["convert", "--task", "xquad", "--files", gold, "--output", str(tmp_path / "disk" / "run")],
     ):
-        code, told = ended(arguments, capfd)
-        assert code == 1 and len(told) == 1
-        assert told[0].startswith(f"polyspan-train: {tmp_path}/disk/run: Read-only file system.")
+        code, stderr = ended(arguments, capfd)
+        assert code == 1 and len(stderr) == 1
+        assert stderr[0].startswith(f"polyspan-train: {tmp_path}/disk/run: Read-only file system.")
 
 
-def test_a_file_on_the_way_to_the_output_is_told(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_file_as_a_part_of_the_output_s_path_is_reported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
-    code, told = ended(pretraining(tmp_path / "file" / "run"), capfd)
+    code, stderr = ended(pretraining(tmp_path / "file" / "run"), capfd)
     assert (
         code == 1
-        and len(told) == 1
-        and f"{tmp_path}/file/run: Not a directory. A part of the path is a file" in told[0]
+        and len(stderr) == 1
+        and f"{tmp_path}/file/run: Not a directory. A part of the path is a file" in stderr[0]
     )
 
 

@@ -38,7 +38,7 @@ def test_variants_differ_in_what_their_names_say() -> None:
     assert objectives["mlm_only"] == ClismObjective(clism_weight=0.0, cacr_weight=0.0)
 
 
-def test_every_recipe_is_known_by_its_name_and_told_of() -> None:
+def test_every_recipe_has_its_name_as_key_and_a_description() -> None:
     assert [recipe.name for recipe in RECIPES.values()] == list(RECIPES) == list(ABOUT)
     for schema, objective in (("clism/1", ClismObjective), ("anchor_mrc/1", WaeObjective)):
         assert recipes_for(schema) == [name for name, each in RECIPES.items() if isinstance(each.objective, objective)]
@@ -110,13 +110,13 @@ def test_every_field_says_what_it_is() -> None:
     tree = ast.parse(inspect.getsource(pretraining))
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
-            told = [
+            described = [
                 field.target.id
                 for field, after in zip(node.body, node.body[1:], strict=False)
                 if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and _is_text(after)
             ]
             named = [field.name for field in fields(getattr(pretraining, node.name))]
-            assert [name for name in named if name not in told] in ([], ["recipe"], ["objective"])
+            assert [name for name in named if name not in described] in ([], ["recipe"], ["objective"])
 
 
 def test_recipes_cannot_change() -> None:

@@ -1,1 +1,1 @@
-"""Checks of a command's settings and inputs before torch is imported."""
+"""Checks a command's settings and inputs before torch is imported."""

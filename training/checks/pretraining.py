@@ -33,12 +33,12 @@ def check_schemas(config: PretrainConfig) -> None:
     """Raises `ConfigError` if a dataset has another schema than the recipe reads."""
     recipe, task = config.recipe, pretraining_task(config.recipe)
     for folder in config.data:
-        found = manifest.load(folder).schema
-        if found != task.schema:
+        schema = manifest.load(folder).schema
+        if schema != task.schema:
             raise ConfigError(
-                f"{folder}: has schema {found}, but recipe {recipe.name} reads {task.schema}, which "
-                f"`{task.dataset_command}` makes. For {found} there are: "
-                f"{', '.join(recipes_for(found) or ['no recipes'])}"
+                f"{folder}: has schema {schema}, but recipe {recipe.name} reads {task.schema}, which "
+                f"`{task.dataset_command}` makes. For {schema} there are: "
+                f"{', '.join(recipes_for(schema) or ['no recipes'])}"
             )
 
 

@@ -30,7 +30,7 @@ _B = TypeVar("_B")
 
 @dataclass(frozen=True)
 class Movable:
-    """A dataclass of tensors, all of which move to a device or into pinned memory together."""
+    """A dataclass of tensors that move together to a device or into pinned memory."""
 
     def to(self: _B, device: torch.device | str) -> _B:
         """Copies it to `device`, asynchronously if it is in pinned memory."""

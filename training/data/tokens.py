@@ -1,7 +1,7 @@
-"""Text to token ids with exact code-point offsets: any Hugging Face fast tokenizer, behind a cache of words.
+"""Tokenizes text with exact code-point offsets, by any Hugging Face fast tokenizer with a cache of words.
 
-A text never turns into special tokens: `</s>` or `[QUE]` that an article happens to spell is text. Special tokens come
-from `pair` and `single`, which follow the tokenizer's own template, and from `encode_masked`.
+Text never becomes special tokens: `</s>` or `[QUE]` in an article is text. Special tokens come from `pair` and
+`single`, which follow the tokenizer's template, and from `encode_masked`.
 """
 
 from __future__ import annotations
@@ -21,22 +21,24 @@ from schemas.errors import ConfigError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-CACHED_WORDS = 1 << 18  # some 120 MB when full, in each of a loader's workers
-LONGEST_CACHED = 40  # code points: sentences of scripts without blanks hardly ever come back
+CACHED_WORDS = 1 << 18  # about 120 MB when full, in each of a loader's workers
+LONGEST_CACHED = 40  # code points: longer "words" are sentences of scripts without blanks, which rarely repeat
 
 _BLANK, _BLANK_BYTE = "▁", "Ġ"
 _MARKED_BLANKS = "Metaspace"  # the pre-tokenizer that writes them
-# What looks at one code point or grapheme at a time, or only at the text's edges.
+# Normalizers that look at one code point or grapheme at a time, or only at the text's edges.
 _LOCAL_NORMALIZERS = frozenset("BertNormalizer Lowercase NFC NFD NFKC NFKD Nmt Precompiled StripAccents Strip".split())
-# Beyond what the description says: a table of the model's own may hold strings with blanks.
+# Tests what the description does not show: a table of the model may hold strings with blanks.
 _PROBE = "Anna’s  ﬁve dogs,\tfounded 1999! آنا تعيش हनोई में Hà Nội 東京　に住む。 กรุงเทพฯ 서울 \u0301a 👩‍👩‍👧 <s> x"
 
 
 class Encoded(NamedTuple):
-    """A text's tokens, no special ones. `text[starts[i]:ends[i]]` is what token i was made from, in code points.
+    """A text's tokens without special ones. Token i was made from `text[starts[i]:ends[i]]`, in code points.
 
-    No token covers a blank before its word: "▁" alone is empty. Tokens made from one code point share it ("㎏" as "k",
-    "g"). Starts never fall, nor do ends.
+    No token covers a blank before its word, so "▁" alone covers nothing. Tokens made from one code point share it ("㎏"
+    as "k", "g"). Neither starts nor ends ever decrease.
+
+        text     "Hà Nội"      tokens ▁Hà ▁Nội      starts (0, 3)    ends (2, 6)
     """
 
     ids: tuple[int, ...]
@@ -45,9 +47,10 @@ class Encoded(NamedTuple):
 
 
 def token_span(encoded: Encoded, start_char: int, end_char: int) -> tuple[int, int] | None:
-    """First and LAST of the fewest tokens that cover `[start_char, end_char)`; None if no token stands for any of it.
+    """Returns the first and LAST of the fewest tokens that cover `[start_char, end_char)`, or None if no token covers
+    any of it.
 
-    It may cover more, where a token straddles an edge, or less, where the tokenizer leaves code points out.
+    They may cover more, if a token straddles an edge, or less, if the tokenizer leaves out code points.
     """
     _, starts, ends = encoded
     first, last = bisect_right(ends, start_char), bisect_left(starts, end_char) - 1
@@ -59,11 +62,11 @@ def token_span(encoded: Encoded, start_char: int, end_char: int) -> tuple[int, i
 
 
 class TextEncoder:
-    """A fast tokenizer whose ids and offsets are cached by word, where a word's tokens depend on nothing but the word.
+    """Encodes text with a tokenizer. Caches the tokens of each word, if they depend on that word alone.
 
-    That is so for XLM-R's and BERT's kind; others are asked about every text. Ids are the tokenizer's own
-    (`split_special_tokens=True`), except that text which spells a special token of a SentencePiece vocabulary gives the
-    unknown token.
+    They do for tokenizers like XLM-R's and BERT's; other tokenizers encode every text. The ids are the tokenizer's own
+    (`split_special_tokens=True`), with one exception: text that spells a special token of a SentencePiece vocabulary
+    becomes the unknown token.
 
     Raises `ConfigError` if the tokenizer is not a fast one.
     """
@@ -76,7 +79,7 @@ class TextEncoder:
             )
         self.tokenizer = tokenizer
         self.cached_words = cached_words
-        # A copy: the settings below are no one else's.
+        # A copy, because the settings below must not change the caller's tokenizer.
         backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
         backend.no_truncation()
         backend.no_padding()
@@ -84,7 +87,7 @@ class TextEncoder:
         described = backend.to_str()
         description = json.loads(described)
 
-        # What ids made with this tokenizer are filed under.
+        # Identifies the tokenizer that made the ids.
         self.fingerprint = hashlib.sha256(described.encode()).hexdigest()
         self._backend, self._model, self._normalizer = backend, backend.model, backend.normalizer
         self._unk_id: int | None = tokenizer.unk_token_id
@@ -106,30 +109,30 @@ class TextEncoder:
             self._words = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return TextEncoder, (self.tokenizer, self.cached_words)  # a loader's worker fills a cache of its own
+        return TextEncoder, (self.tokenizer, self.cached_words)  # each worker of a loader fills its own cache
 
     @property
     def caches_words(self) -> bool:
-        """Whether words are cached, or every text goes to the tokenizer."""
+        """Whether words are cached; otherwise the tokenizer encodes every text."""
         return self._words is not None
 
     @property
     def que_id(self) -> int:
-        """The id of `[QUE]`. Raises `ConfigError` if the tokenizer has none."""
+        """Returns the id of `[QUE]`. Raises `ConfigError` if the tokenizer has none."""
         return self._special_id(QUE_TOKEN, "Add it to tokenizer and model: training.models.tokenizer.add_que_token")
 
     @property
     def mask_id(self) -> int:
-        """The id of the mask. Raises `ConfigError` if the tokenizer has none."""
+        """Returns the id of the mask. Raises `ConfigError` if the tokenizer has none."""
         return self._special_id(self.tokenizer.mask_token, "Start from a model that was trained with masks")
 
     @property
     def special_ids(self) -> frozenset[int]:
-        """Ids that no text gives, the unknown token apart."""
+        """The ids that text never becomes, not counting the unknown token's."""
         return frozenset(self._special)
 
     def encode(self, text: str) -> Encoded:
-        """The tokens of a text that stands alone."""
+        """Tokenizes a whole text."""
         if self._words is None:
             return self._encode(text)
         words = text.split(" ")
@@ -142,18 +145,18 @@ class TextEncoder:
         )
 
     def ids(self, text: str) -> Sequence[int]:
-        """The ids alone, which is faster."""
+        """Tokenizes a whole text and returns the ids alone, which is faster."""
         if self._words is None:
             return self._encode(text).ids
         return [token for ids, _, _ in self._look_up(text.split(" ")) for token in ids]
 
     def encode_masked(self, text: str, spans: Iterable[tuple[int, int]], mask_id: int) -> tuple[list[int], list[int]]:
-        """Ids of a text in which each of the spans is one token, and the places of those tokens.
+        """Tokenizes a text in which each of the spans is one token. Returns the ids and the positions of those tokens.
 
-        The spans are in order and do not overlap. What lies between them is encoded piece by piece, as a text of its
-        own, with one exception: letters or punctuation that follow a span without a blank go on with its word, so they
-        get no "▁" of their own ("[QUE]'s" is `[QUE]`, `'`, `s`). Nothing stands for a blank before a span: the token
-        replaces "▁" with the rest of its word.
+        The spans are in order and do not overlap. Each piece of text between them is encoded as a text of its own, with
+        one exception: letters or punctuation that follow a span without a blank continue its word, so they get no "▁"
+        ("[QUE]'s" is `[QUE]`, `'`, `s`). A blank before a span has no token: the span's token replaces "▁" and the
+        word.
         """
         ids: list[int] = []
         places: list[int] = []
@@ -167,12 +170,12 @@ class TextEncoder:
         return ids, places
 
     def encode_words(self, text: str, words: Sequence[tuple[int, int]]) -> tuple[list[int], list[tuple[int, int]]]:
-        """Ids of a sentence tokenised word by word, and for each word its tokens `[start, end)`.
+        """Tokenizes a sentence word by word. Returns the ids, and for each word its tokens `[start, end)`.
 
-        The words are in order and do not overlap; text between them is left out, as if it were a blank. A word that
-        follows another without a blank goes on without a "▁" of its own, as in running text, but no token holds parts
-        of two words. A "▁" that stands alone before a word is not among its tokens; a word that the tokenizer leaves
-        out, or makes only "▁" of, has none and leaves no ids.
+        The words are in order and do not overlap; text between them is left out, like a blank. A word that follows
+        another without a blank gets no "▁", as in running text, but no token holds parts of two words. A "▁" token
+        before a word is not among the word's tokens. A word that the tokenizer leaves out, or turns into
+        "▁" alone, has no tokens and no ids.
         """
         ids: list[int] = []
         places: list[tuple[int, int]] = []
@@ -181,7 +184,7 @@ class TextEncoder:
             joined = joined and start == previous and not text[start - 1].isspace()
             blank = " " if self._holds_blanks and ids else ""
             tokens = self._go_on(text[start:end]) if joined else self.ids(blank + text[start:end])
-            own = next((at for at, token in enumerate(tokens) if token != self._blank_id), len(tokens))
+            own = next((number for number, token in enumerate(tokens) if token != self._blank_id), len(tokens))
             if own < len(tokens):
                 places.append((len(ids) + own, len(ids) + len(tokens)))
                 ids += tokens
@@ -194,14 +197,15 @@ class TextEncoder:
     def pair(
         self, first: Sequence[int], second: Sequence[int]
     ) -> tuple[tuple[int, ...], tuple[int, int], tuple[int, int]]:
-        """Two texts with the tokenizer's special tokens, and the places `[start, end)` of each."""
+        """Joins two texts with the tokenizer's special tokens. Returns the ids, and the positions `[start, end)` of
+        each text."""
         start = len(self._first)
         middle = start + len(first) + len(self._middle)
         ids = (*self._first, *first, *self._middle, *second, *self._last)
         return ids, (start, start + len(first)), (middle, middle + len(second))
 
     def single(self, ids: Sequence[int]) -> tuple[int, ...]:
-        """One text with the tokenizer's special tokens."""
+        """Puts the tokenizer's special tokens around one text."""
         return (*self._before, *ids, *self._after)
 
     def _special_id(self, token: str | None, remedy: str) -> int:
@@ -212,25 +216,25 @@ class TextEncoder:
         return found
 
     def _encode(self, text: str) -> Encoded:
-        """The tokens of a text, or of a word that stands between blanks, as the tokenizer itself gives them."""
+        """Tokenizes a text, or a word between blanks, with the tokenizer itself."""
         encoding = self._backend.encode(text, add_special_tokens=False)
         starts, ends = [], []
         for token, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
             while start < end and text[start].isspace():
                 start += 1
             starts.append(start)
-            # Alone, it was put before a word that begins with another token: the tokenizer gives it that one's offsets.
+            # The tokenizer gives "▁" the offsets of the token after it; it covers no text itself.
             ends.append(start if token == self._blank_id else end)
         return Encoded(tuple(self._spelled(encoding.ids)), tuple(starts), tuple(ends))
 
     def _spelled(self, ids: list[int]) -> list[int]:
-        # A Unigram vocabulary holds "</s>" and "<mask>" as pieces like any other, and finds them in text.
+        # A Unigram vocabulary holds "</s>" and "<mask>" as ordinary pieces, and finds them in text.
         if self._special.isdisjoint(ids) or self._unk_id is None:
             return ids
         return [self._unk_id if token in self._special else token for token in ids]
 
     def _look_up(self, words: list[str]) -> list[Encoded]:
-        """Each word's tokens, as if it stood alone."""
+        """Returns each word's tokens, from the cache if it has them."""
         assert self._words is not None
         cached = self._words
         return [cached.get(word) or self._learn(word, cached) for word in words]
@@ -244,7 +248,7 @@ class TextEncoder:
         return encoded
 
     def _go_on(self, piece: str) -> Sequence[int]:
-        """Ids of what follows a masked span: without "▁" where no blank stands between."""
+        """Tokenizes the text after a masked span, without a leading "▁" unless it begins with a blank."""
         head, _, rest = piece.partition(" ")
         plain = self._normalizer.normalize_str(head) if self._normalizer else head
         if not self._marks_blanks or not plain or plain[0].isspace():
@@ -256,7 +260,7 @@ class TextEncoder:
 
 
 def _steps(description: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """The parts of a normaliser or pre-tokenizer, as `tokenizer.json` describes it."""
+    """Lists the steps of a normalizer or pre-tokenizer from its description in `tokenizer.json`."""
     if description is None:
         return []
     parts = description.get("normalizers") or description.get("pretokenizers")
@@ -264,7 +268,7 @@ def _steps(description: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 
 def _word_local(description: dict[str, Any]) -> bool:
-    """Whether blanks part a text into words that are tokenised alone, by the tokenizer's own description."""
+    """Returns whether, by its description, a tokenizer splits text at blanks and tokenizes each word independently."""
     first, *others = _steps(description["pre_tokenizer"]) or [{"type": ""}]
     return (
         first["type"] in ("WhitespaceSplit", "BertPreTokenizer")
@@ -276,6 +280,6 @@ def _word_local(description: dict[str, Any]) -> bool:
 
 
 def _around(encoding: Encoding, which: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The ids before and after those of text `which`."""
+    """Returns the ids before and after those of text `which`."""
     places = [place for place, sequence in enumerate(encoding.sequence_ids) if sequence == which]
     return tuple(encoding.ids[: places[0]]), tuple(encoding.ids[places[-1] + 1 :])

@@ -73,9 +73,9 @@ def refuse_another_recipe(folder: Path, recipe: Mapping[str, Any]) -> None:
     if not (outputs.is_run(folder) and outputs.has_progress(folder)):
         return
     before = json.loads((folder / FILE_NAME).read_text(encoding="utf-8"))["recipe"]
-    found = output_folder.differences(before, json.loads(json.dumps(recipe)), "recipe")
+    differences = output_folder.differences(before, json.loads(json.dumps(recipe)), "recipe")
     later = ("recipe.steps", "recipe.precision", "recipe.model")
-    if deciding := [f"{name}: {what}" for name, what in found if name not in later]:
+    if deciding := [f"{name}: {what}" for name, what in differences if name not in later]:
         raise _another(folder, deciding)
 
 

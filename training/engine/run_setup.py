@@ -106,8 +106,8 @@ def log_line(line: str) -> None:
 
 
 def open_run_log(output: Path, steps: int, done: int, lines: Iterable[str]) -> MetricsLog | SilentLog:
-    """Opens the log of a run of `steps` steps, of which `done` are done, and prints these lines. Only the first rank
-    logs."""
+    """Opens the log of a run that has done `done` of `steps` steps, and prints these lines. Other ranks than the first
+    have a log that writes nothing."""
     if rank():
         return SilentLog()
     log = MetricsLog(output, steps, done)

@@ -1,6 +1,7 @@
-"""What each objective of pre-training needs besides its settings: one `PretrainingTask` each, in `PRETRAINING_TASKS`.
+"""Describes each objective of pre-training in one `PretrainingTask`, which `PRETRAINING_TASKS` finds by the objective's
+settings.
 
-The module is free of torch, for checks and `--help`: a task imports its collator and its method when it makes them.
+The module is free of torch, for checks and `--help`. A task imports its collator and its method when it makes them.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PretrainingTask:
-    """One objective's datasets, limits, batches and losses. `objective` is an instance of the objective's settings."""
+    """Describes one objective: its datasets, limits, batches and losses. `objective` is an instance of its settings."""
 
     schema: str
     """The schema of the datasets."""
@@ -34,11 +35,11 @@ class PretrainingTask:
     vocabulary_texts: tuple[str, ...]
     """The columns that the tokenizer of `--model tiny` is trained on."""
     languages: str
-    """What `ShardRows.langs` lists: "language pairs" or "languages"."""
+    """What the examples are counted by in the log, "language pairs" or "languages"."""
     least: Mapping[str, int]
-    """Field of the settings that limits tokens → its least value."""
+    """Field of the settings that limits tokens → its least value. All of them are at most `max_tokens`."""
     check: Callable[[Any], None]
-    """`check(objective)` raises `ConfigError` for settings that each are valid, but not together."""
+    """`check(objective)` raises `ConfigError` for settings that contradict each other."""
     limits: Callable[[Any], Limits]
     """`limits(objective)` returns the most tokens of each text and of a sequence."""
     collator: Callable[[Recipe, TextEncoder, Limits], Collator]

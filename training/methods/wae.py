@@ -1,4 +1,4 @@
-"""mPMR's pre-training, Wiki Anchor Extraction (WAE)."""
+"""Pre-trains by mPMR's Wiki Anchor Extraction (WAE)."""
 
 from __future__ import annotations
 

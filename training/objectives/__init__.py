@@ -1,8 +1,8 @@
-"""Training objectives: pure functions from a model's outputs to a `Loss`, and how losses become one number to minimise.
+"""Training objectives: pure functions from a model's outputs to a `Loss`, and the sum of losses that is minimised.
 
-Shapes in names: N sequences, T tokens of a packed batch, D hidden size, Q questions, A answers, M masked tokens,
-V vocabulary. Scores become probabilities in fp32 (fp64 stays fp64), whatever precision the encoder ran in: at
-|z| >= 16, bf16 moves in steps of 0.125, which ties nested spans.
+Shapes in names: N sequences, T tokens of a packed batch, D hidden size, Q questions, A answers, M masked tokens, V
+vocabulary. Scores become probabilities in fp32 (fp64 stays fp64), also if the encoder runs in bf16: at |z| >= 16, bf16
+has steps of 0.125, which would give nested spans equal scores.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from training.runtime.distributed import all_reduce_sum, world_size
 
 
 class Loss(NamedTuple):
-    """What one objective says of one rank's micro-batch.
+    """One objective's loss on one rank's micro-batch.
 
-    `total` is a differentiable sum over items (questions, masked tokens, …) and `count` is how many there are. Only
-    totals and counts add up over ranks and micro-batches: a mean of means would weigh items unequally.
-    A figure is a float64 tensor of two, (sum, how many it is a sum over), for the log: add up, then divide.
+    `total` is a differentiable sum over items (questions, masked tokens, …) and `count` is their number. Totals and
+    counts add up over ranks and micro-batches; a mean of means would weigh items unequally. A figure for the log is a
+    float64 tensor (sum, number of summands), which adds up in the same way.
     """
 
     total: Tensor
@@ -30,11 +30,11 @@ class Loss(NamedTuple):
 
 
 def step_counts(micro_batches: Sequence[Mapping[str, int | Tensor]]) -> dict[str, Tensor]:
-    """What each objective's total is divided by: the counts of a step's micro-batches, summed over them and all ranks.
+    """Sums each objective's counts over a step's micro-batches and all ranks: the divisors of the totals.
 
-    They are needed before the first backward pass, so take them from the batches while those are in the host's memory
-    (`len(batch.que_Q)`, `len(batch.example_ids)`, `len(batch.labels_M)`, `wae.valid_pairs(batch)`): then no device has
-    to be waited for, and they are the `count` of the losses to come. Every rank calls this with the same names.
+    They are needed before the first backward pass. Take them from batches in the host's memory (`len(batch.que_Q)`,
+    `len(batch.labels_M)`, `wae.valid_pairs(batch)`), so that no device has to finish its work first. They equal the
+    `count` of the losses. Every rank calls this with the same names.
     """
     names = sorted(micro_batches[0])
     table = torch.tensor([[int(counts[name]) for name in names] for counts in micro_batches])
@@ -42,23 +42,22 @@ def step_counts(micro_batches: Sequence[Mapping[str, int | Tensor]]) -> dict[str
 
 
 def normalised(losses: Mapping[str, Loss], counts: Mapping[str, Tensor]) -> Tensor:
-    """One micro-batch's share of the step's loss: Σ total / count over the objectives (CLISM, equation 9), to call
-    `backward()` on. `counts` are the whole step's (`step_counts`).
+    """Returns a micro-batch's part of the step's loss, for `backward()`: Σ total / count over the objectives (CLISM,
+    equation 9), times the number of ranks. `counts` are the whole step's (`step_counts`).
 
-    The gradient of a step is the sum of these shares' gradients over micro-batches and ranks. Accumulation adds up;
-    `DistributedDataParallel`, however, divides the sum over ranks by their number, so each share is multiplied by it
-    here. What all ranks' values, divided by the number of ranks, add up to is the step's loss.
+    The step's gradient is the sum of Σ total / count over micro-batches and ranks. Accumulation sums over
+    micro-batches, but averaging gradients divides by the number of ranks, which the factor undoes.
     """
     return world_size() * sum(
         (loss.total / counts[name].clamp(min=1) for name, loss in losses.items()), start=torch.zeros(())
     )
 
 
-def share(hits: Tensor) -> Tensor:
-    """The figure of a tensor of yes and no: (how many yes, how many)."""
+def hit_rate(hits: Tensor) -> Tensor:
+    """Makes the figure of a bool tensor: (number that are true, number of all)."""
     return torch.stack([hits.sum(), torch.full_like(hits.sum(), hits.numel())]).double()
 
 
 def at_least_fp32(x: Tensor) -> Tensor:
-    """bf16 and fp16 as fp32; fp32 and fp64 as they are."""
+    """Converts bf16 and fp16 to fp32; leaves fp32 and fp64 as they are."""
     return x.to(torch.promote_types(x.dtype, torch.float32))

@@ -1,5 +1,5 @@
-"""Contrastive-consistency regularisation: the same sentence, three ways, is near itself and far from others
-(CLISM, 3.2).
+"""Contrastive-consistency regularisation (CACR) brings three forms of a sentence (source, masked source, target) near
+each other, and away from other sentences (CLISM, 3.2).
 
 N sequences of this rank's micro-batch, B of all ranks, T tokens, D hidden size.
 """
@@ -12,16 +12,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from training.objectives import Loss, at_least_fp32, share
+from training.objectives import Loss, at_least_fp32, hit_rate
 from training.runtime.distributed import all_gather_with_grad
 
 
 def mean_pool(hidden_TD: Tensor, ranges_N2: Tensor) -> Tensor:
-    """The mean of each range's tokens, `[start, end)` in T: r = A(H) of CLISM's equation 6. (N, D), at least fp32.
+    """Returns the mean of each range's tokens, `[start, end)` in T, as (N, D) in at least fp32: r = A(H) (CLISM,
+    equation 6). An empty range gives zeros.
 
-    An empty range gives zeros.
+        ranges_N2 [[1, 3], [4, 5]]  →  inside_NT  0 1 1 0 0
+                                                  0 0 0 0 1
     """
-    # One product with an (N, T) matrix: no padded copy of `hidden_TD`, and sums in the same order each time.
+    # One product with an (N, T) matrix needs no padded copy of `hidden_TD`, and sums in the same order each time.
     with torch.autocast(hidden_TD.device.type, enabled=False):
         hidden_TD = at_least_fp32(hidden_TD)
         places_T = torch.arange(len(hidden_TD), device=hidden_TD.device)
@@ -38,20 +40,20 @@ def cacr_loss(
 
     L(a, b) = −log exp(cos(a, b) / τ) / Σ_j exp(cos(a, b_j) / τ) (equation 7) runs over the b of all B examples of all
     ranks; gradients reach every rank's encoder. `symmetric` takes the mean of L(a, b) and L(b, a) instead.
-    `temperature` is τ. The paper divides by τ = 20, which leaves the softmax nearly flat; the usual reading is 0.05.
-    Figures: of each pair, for how many a the own b is nearer than any other.
+    `temperature` is τ. The paper divides by τ = 20, which makes the softmax nearly flat; the usual reading is 0.05.
+    Figures: for each pair of forms, the share of a whose own b is nearer than any other.
     """
     with torch.autocast(source_ND.device.type, enabled=False):
         own_3ND = F.normalize(at_least_fp32(torch.stack([source_ND, masked_ND, target_ND])), dim=2)
         gathered = all_gather_with_grad(own_3ND.transpose(0, 1))
-        # of each kind, this rank's and all ranks'
+        # each form of this rank, and of all ranks
         source, masked, target = zip(own_3ND.unbind(), gathered.rows.unbind(dim=1), strict=True)
         label_N1 = torch.arange(len(source_ND), device=source_ND.device).unsqueeze(1) + gathered.first
 
         def contrast(a_ND: Tensor, b_BD: Tensor) -> tuple[Tensor, Tensor]:
             cosines_NB = a_ND @ b_BD.T
             own_N1 = cosines_NB.gather(1, label_N1)
-            # A tie is no success: where all representations are one, nothing has been told apart.
+            # A tie is no hit: if all representations are equal, the model has distinguished nothing.
             nearest_N = (cosines_NB >= own_N1).sum(dim=1) == 1
             return -F.log_softmax(cosines_NB / temperature, dim=1).gather(1, label_N1).sum(), nearest_N
 
@@ -65,19 +67,19 @@ def cacr_loss(
             if symmetric:
                 loss = (loss + contrast(b[0], a[1])[0]) / 2
             total = total + loss
-            figures[name] = share(nearest_N)
+            figures[name] = hit_rate(nearest_N)
     return Loss(total, torch.full_like(label_N1.sum(), len(label_N1)), figures)
 
 
 def cached_gradients(
     representations: Sequence[tuple[Tensor, ...]], objective: Callable[..., Loss]
 ) -> tuple[Loss, list[tuple[Tensor, ...]]]:
-    """A contrastive loss over a step's micro-batches as one batch, and its gradients with respect to their
-    representations: accumulation that is exact (GradCache, Gao et al. 2021).
+    """Computes a contrastive loss over all of a step's micro-batches, and its gradients with respect to their
+    representations, so that accumulation is exact (GradCache, Gao et al. 2021).
 
-    A sentence's negatives are in other micro-batches, whose activations do not fit beside its own. So the encoder runs
-    twice: first without gradients, for the representations of all micro-batches; then, micro-batch by micro-batch,
-    with the same dropout seeds, and `replayed` takes the cached gradients on into the encoder:
+    A sentence's negatives are in other micro-batches, whose activations do not fit into memory with its own. So the
+    encoder runs twice: first without gradients, for the representations of all micro-batches; then for one micro-batch
+    after the other, with the same dropout seeds, and `replayed` propagates the cached gradients into the encoder:
 
         with torch.no_grad():
             first = [represent(batch) for batch in batches]
@@ -86,29 +88,29 @@ def cached_gradients(
             losses = {…, "cacr": contrastive._replace(total=replayed(represent(batch), gradient))}
             normalised(losses, counts).backward()
 
-    The loss returned is detached: its value is for the log. Every rank calls this, with any number of examples.
+    The returned loss is detached and only for the log. Every rank calls this, with any number of examples.
     """
     joined = [torch.cat(parts).detach().requires_grad_() for parts in zip(*representations, strict=True)]
     loss = objective(*joined)
-    sizes = [len(each[0]) for each in representations]
-    gradients = [torch.split(of_all, sizes) for of_all in torch.autograd.grad(loss.total, joined)]
+    sizes = [len(parts[0]) for parts in representations]
+    gradients = [torch.split(gradient, sizes) for gradient in torch.autograd.grad(loss.total, joined)]
     return loss._replace(total=loss.total.detach()), list(zip(*gradients, strict=True))
 
 
 def replayed(representations: Sequence[Tensor], gradients: Sequence[Tensor]) -> Tensor:
-    """A number, meaningless itself, whose gradient is that of the loss that `gradients` were cached of."""
-    products = [(each * gradient).sum() for each, gradient in zip(representations, gradients, strict=True)]
+    """Surrogate loss Σ⟨representation, cached gradient⟩; it has the contrastive loss's gradient (GradCache)."""
+    products = [(rows * gradient).sum() for rows, gradient in zip(representations, gradients, strict=True)]
     return torch.stack(products).sum()
 
 
 def shared_out(loss: Loss, gradients: Sequence[tuple[Tensor, ...]]) -> list[tuple[Loss, tuple[Tensor, ...]]]:
-    """What each micro-batch has to know of `cached_gradients`: its own gradients, and a loss whose value is the first
-    micro-batch's to tell, so that their sum is the whole."""
+    """Returns for each micro-batch a loss and its own gradients, from the result of `cached_gradients`. The first one
+    has the loss's value, the others 0, so that they add up to it."""
     nothing = Loss(0 * loss.total, 0 * loss.count, {name: 0 * figure for name, figure in loss.figures.items()})
     return list(zip([loss, *[nothing] * (len(gradients) - 1)], gradients, strict=True))
 
 
 def replayed_loss(representations: Sequence[Tensor], loss: Loss, gradients: Sequence[Tensor]) -> Loss:
-    """A micro-batch's part of the loss, of its `shared_out`: with the value there and the gradient of `replayed`."""
-    path = replayed(representations, gradients)
-    return loss._replace(total=loss.total + path - path.detach())
+    """Returns a micro-batch's part of the loss, from its `shared_out`: that value, with the gradient of `replayed`."""
+    surrogate = replayed(representations, gradients)
+    return loss._replace(total=loss.total + surrogate - surrogate.detach())

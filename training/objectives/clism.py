@@ -1,4 +1,4 @@
-"""CLISM's span loss: every [QUE] finds its answer in its own sequence (CLISM, 3.1).
+"""CLISM's span loss: the answer to every [QUE] is a span of its own sequence (CLISM, 3.1).
 
 Q questions, T tokens of the packed batch, L tokens of its longest sequence.
 """
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def clism_loss(start_QT: Tensor, end_QT: Tensor, batch: ClismBatch, target_only: bool = False) -> Loss:
-    """−log P(s = a_s | X) − log P(e = a_e | X), summed over questions (CLISM, equation 4). Its count is Q.
+    """Sums −log P(s = a_s | X) − log P(e = a_e | X) over questions (CLISM, equation 4). Its count is Q.
 
     The probabilities are softmaxes over all tokens of X, the question's own sequence with source, target and special
-    tokens (equations 2 and 3); `target_only` keeps the target's tokens alone, where every answer is.
-    `start_QT` and `end_QT` hold x_k · s_q and x_k · e_q of each question and token of the packed batch; what belongs
-    to other sequences is never looked at. Figures: `exact`, `start`, `end`: how many most likely places are right.
+    tokens (equations 2 and 3); with `target_only`, over the target's tokens, which hold every answer. `start_QT` and
+    `end_QT` hold x_k · s_q and x_k · e_q for each question and token of the packed batch; scores of other sequences are
+    not read. Figures: the shares of questions whose most likely start, end, or both (`exact`) are right.
     """
     inputs, sequence_Q = batch.inputs, batch.sequence_Q
     start_QL, end_QL = (own_rows(scores_QT, inputs, sequence_Q) for scores_QT in (start_QT, end_QT))

@@ -1,9 +1,9 @@
-"""Hard learning: a question's answer is looked for among the best answers of a baseline (two-stage, Hard-Learning
-Algorithm; decision 24).
+"""Hard learning trains on the best answers of a baseline as candidates (two-stage, Hard-Learning Algorithm; decision
+24).
 
 N windows, K candidates of each (Z: the baseline's best by rank, the true one first or at its rank), T tokens of the
-packed batch, L tokens of its longest window. A window without an answer has one candidate, its [CLS], and so the plain
-loss.
+packed batch, L tokens of its longest window. A window without an answer has one candidate, its [CLS], and therefore the
+plain loss.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ Hard = Literal["weighted", "mml", "hard_em"]
 
 
 class RankWeights(nn.Module):
-    """w of equation 5: a softmax, over a window's own candidates, of one learnable number for each rank. Trained, and
-    not needed for prediction.
+    """Learns w of equation 5: a softmax over a window's own candidates, with one number for each rank. Prediction does
+    not need it.
 
-    They begin at 9/10, 9/100, 9/1000 …: equal weights would ask for twenty answers of the same probability. Minimising
-    over w moves weight to the ranks that are easiest. With the true answer first that is its own; where it keeps the
-    baseline's rank instead (`TwoStage.gold_first`), nothing in the loss makes it weigh more than a wrong answer. At an
-    encoder's learning rate the numbers move by a few tenths in a whole training, so w stays close to its beginning.
+    The weights begin at 9/10, 9/100, 9/1000 …; equal weights would demand twenty answers of the same probability.
+    Minimising over w moves weight to the easiest ranks. If the true answer comes first, that is its own rank; if it
+    keeps the baseline's rank (`TwoStage.gold_first`), the loss does not prefer it to a wrong answer. At an encoder's
+    learning rate the numbers change by a few tenths in a whole training, so w stays close to its first values.
     """
 
     def __init__(self, size: int) -> None:
@@ -36,14 +36,15 @@ class RankWeights(nn.Module):
         self.rank = nn.Parameter(-math.log(10) * torch.arange(size, dtype=torch.float32))
 
     def forward(self, own_NK: Tensor) -> Tensor:
-        """w_NK, 0 beyond a window's own candidates. Every window has at least one."""
+        """Returns w_NK, which is 0 beyond a window's own candidates. Every window has at least one."""
         return self.rank[: own_NK.shape[1]].masked_fill(~own_NK, -torch.inf).softmax(dim=1)
 
 
 def candidate_log_probs(start_NL: Tensor, end_NL: Tensor, batch: MrcBatch) -> Tensor:
-    """log P(z) = log P(start) + log P(end) of each candidate, −inf beyond a window's own: log_NK, at least fp32.
+    """Returns log_NK in at least fp32: log P(z) = log P(start) + log P(end) of each candidate, −inf beyond a window's
+    own.
 
-    The probabilities are softmaxes over the whole window (equation 2), of scores that are −inf beyond it.
+    The probabilities are softmaxes over the whole window (equation 2); scores beyond the window are −inf.
     """
     own_NK = batch.candidate_start_NK >= 0
     first_N1 = batch.inputs.bounds_N1[:-1].long().unsqueeze(1)
@@ -56,13 +57,13 @@ def candidate_log_probs(start_NL: Tensor, end_NL: Tensor, batch: MrcBatch) -> Te
 
 
 def hard_loss(log_NK: Tensor, kind: Hard, ranks: nn.Module | None = None) -> Loss:
-    """Summed over windows, of which there are N, its count. `ranks` are for the weighted loss alone.
+    """Sums the loss over windows. Its count is N. Only the weighted loss uses `ranks`.
 
     weighted: −Σ_l w_l log P(z_l) (equation 5, without the sum inside the logarithm, which has no l);
     mml: −log Σ_l P(z_l) (equation 4); hard_em: −log max_l P(z_l) (Min et al. 2019).
     """
     with torch.autocast(log_NK.device.type, enabled=False):
-        if not len(log_NK):  # no window, so no candidate to take the largest of
+        if not len(log_NK):  # without a window there is no largest candidate
             total = log_NK.sum()
         elif kind == "mml":
             total = -log_NK.logsumexp(dim=1).sum()

@@ -1,4 +1,4 @@
-"""Classification of words and of pairs. W words or pairs, C labels."""
+"""Classifies words and sentence pairs. W words or pairs, C labels."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ UNLABELLED = -1
 
 
 def label_loss(logits_WC: Tensor, labels_W: Tensor) -> Loss:
-    """−log P(label), summed over what has a label, not `UNLABELLED`. Its count is how many have one.
+    """Sums −log P(label) over the words or pairs that have a label, not `UNLABELLED`. Its count is their number.
 
-    Figures: `correct`, how many of those labels are the most likely.
+    Figures: `correct`, the share of them whose label is the most likely.
     """
     known_W = labels_W != UNLABELLED
     return Loss(
@@ -25,5 +25,5 @@ def label_loss(logits_WC: Tensor, labels_W: Tensor) -> Loss:
 
 
 def probabilities(logits_WC: Tensor) -> Tensor:
-    """The softmax, in fp32."""
+    """Computes the softmax in fp32."""
     return torch.softmax(at_least_fp32(logits_WC), dim=1)

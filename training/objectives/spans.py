@@ -1,7 +1,11 @@
-"""One answer a row, from scores of its start and of its end: the loss over them, and the best spans.
+"""Computes the loss and the best spans of rows with one answer each, from scores of its start and of its end.
 
-N rows: sequences, or several questions to one. T tokens of the packed batch, L tokens of its longest sequence, K best
-spans, B the most tokens of a span. Places in T count from the batch's first token, all others from the sequence's own.
+N rows, each a sequence, or a question of a sequence with several. T tokens of the packed batch, L tokens of its longest
+sequence, K best spans, B the most tokens of a span. Positions in T count from the batch's first token, all others from
+their sequence's first token. `own_rows` of two sequences of 3 and 2 tokens:
+
+    scores_T   a b c d e        scores_NL   a b  c
+    bounds_N1  0     3   5                  d e −inf
 """
 
 from __future__ import annotations
@@ -13,31 +17,31 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from training.objectives import Loss, at_least_fp32, share
+from training.objectives import Loss, at_least_fp32, hit_rate
 
 if TYPE_CHECKING:
     from training.data.batches import Packed
 
 
 class TopSpans(NamedTuple):
-    """The best spans of each row, best first. Beyond those that a row has, places are -1 and scores -inf."""
+    """The best spans of each row, best first. A row with fewer than K spans has positions -1 and scores -inf."""
 
-    first_NK: Tensor  # int64, place within the sequence
+    first_NK: Tensor  # int64, position within the sequence
     last_NK: Tensor  # the LAST token's
     score_NK: Tensor  # log P(start) + log P(end)
 
 
 def own_rows(scores: Tensor, inputs: Packed, sequence_N: Tensor | None = None) -> Tensor:
-    """scores_NL in fp32: what each row says of the tokens of its own sequence, -inf beyond them.
+    """Returns scores_NL in fp32: each row's scores of the tokens of its own sequence, then -inf.
 
-    `scores` are scores_T, one of each token, or scores_NT, each row's of all tokens; what belongs to other sequences is
-    never looked at. `sequence_N` says which sequence a row is about, where that is not the sequence of its number.
+    `scores` are scores_T, one of each token, or scores_NT, each row's of all tokens; those of other sequences are not
+    read. `sequence_N` is the sequence of each row; without it, row n is about sequence n.
     """
     bounds_N1 = inputs.bounds_N1.long()
     first_N, end_N = bounds_N1[:-1], bounds_N1[1:]
     if sequence_N is not None:
         first_N, end_N = first_N[sequence_N], end_N[sequence_N]
-    # At least one column, so that a batch without a sequence passes.
+    # At least one column, so that a batch without a sequence is valid.
     places_NL = first_N.unsqueeze(1) + torch.arange(max(inputs.longest, 1), device=first_N.device)
     inside_NL = places_NL < end_N.unsqueeze(1)
     places_NL = places_NL.clamp(max=scores.shape[-1] - 1)
@@ -56,10 +60,11 @@ def span_loss(
     inputs: Packed,
     sequence_N: Tensor | None = None,
 ) -> Loss:
-    """−log P(start) − log P(end), summed over rows (two-stage, equation 3; CLISM, equation 4). Its count is N.
+    """Sums −log P(start) − log P(end) over rows (two-stage, equation 3; CLISM, equation 4). Its count is N.
 
-    The scores are `own_rows`, the probabilities softmaxes over each row (two-stage, equation 2); the answers are places
-    in T, the end its LAST token. Figures: `exact`, `start`, `end`: how many most likely places are right.
+    The scores are `own_rows`, the probabilities softmaxes over each row (two-stage, equation 2). The answers are
+    positions in T, the end its LAST token. Figures: the shares of rows whose most likely start, end, or both (`exact`)
+    are right.
     """
     first_N = inputs.bounds_N1.long()[:-1]
     if sequence_N is not None:
@@ -71,14 +76,18 @@ def span_loss(
         F.cross_entropy(start_NL, label_start_N, reduction="sum")
         + F.cross_entropy(end_NL, label_end_N, reduction="sum"),
         torch.full_like(first_N.sum(), len(first_N)),
-        {"exact": share(start_right_N & end_right_N), "start": share(start_right_N), "end": share(end_right_N)},
+        {
+            "exact": hit_rate(start_right_N & end_right_N),
+            "start": hit_rate(start_right_N),
+            "end": hit_rate(end_right_N),
+        },
     )
 
 
 def log_probabilities(scores_NL: Tensor, context_N2: Tensor) -> Tensor:
-    """log P in fp32: the softmax over each row's context `[start, end)` and [CLS], place 0; -inf at other tokens.
+    """Returns log P in fp32, a softmax over each row's context `[start, end)` and [CLS], position 0; -inf elsewhere.
 
-    In prediction, query and separators are left out, where no answer can be; the loss is over all tokens.
+    Prediction leaves out query and separators, which hold no answer; the loss is over all tokens.
     """
     readable_NL = _in_context(scores_NL, context_N2)
     readable_NL[:, 0] = True
@@ -86,7 +95,7 @@ def log_probabilities(scores_NL: Tensor, context_N2: Tensor) -> Tensor:
 
 
 def top_spans(start_NL: Tensor, end_NL: Tensor, context_N2: Tensor, k: int, longest: int) -> TopSpans:
-    """The `k` most probable spans of at most `longest` tokens within each row's context `[start, end)`.
+    """Finds the `k` most probable spans of at most `longest` tokens within each row's context `[start, end)`.
 
     P(span) = P(start) · P(end), each as in `log_probabilities` (two-stage, equation 2; decision 24). Of equal spans the
     earlier comes first, then the shorter. Memory grows with N · L and N · k · `longest`.
@@ -96,7 +105,8 @@ def top_spans(start_NL: Tensor, end_NL: Tensor, context_N2: Tensor, k: int, long
     end_NL = log_probabilities(end_NL, context_N2).masked_fill(outside_NL, -torch.inf)
     rows, length = start_NL.shape
     longest = min(longest, length)
-    # end_NLB[:, i, b] is the score of the end of the span of b + 1 tokens from i.
+    # end_NLB[:, i, b] is the end's score of the span of b + 1 tokens from i, for longest 3 and scores p q r s:
+    #   i = 0: p q r,   1: q r s,   2: r s −inf,   3: s −inf −inf
     end_NLB = F.pad(end_NL, (0, longest - 1), value=-torch.inf).unfold(1, longest, 1)
     rows_N1 = torch.arange(rows, device=start_NL.device).unsqueeze(1)
     return k_best(
@@ -107,13 +117,15 @@ def top_spans(start_NL: Tensor, end_NL: Tensor, context_N2: Tensor, k: int, long
 
 
 def k_best(best_NL: Tensor, scores_of: Callable[[Tensor], Tensor], k: int) -> TopSpans:
-    """The `k` best spans of each row. `best_NL`: of each start the score of its best span; `scores_of(starts_NS)` gives
-    score_NSB of the spans of 1 to B tokens from those starts, -inf where there is none."""
-    # The k best spans begin at the k starts (S of them) whose own best spans are best: nothing else need be sorted.
+    """Finds the `k` best spans of each row. `best_NL` is the score of each start's best span; `scores_of(starts_NS)`
+    returns score_NSB of the spans of 1 to B tokens from those starts, -inf for spans that do not exist."""
+    # The k best spans begin at the k starts (S of them) with the best own spans, so only these are sorted.
     starts_NS = best_NL.sort(dim=1, descending=True, stable=True).indices[:, :k].sort(dim=1).values
     score_NSB = scores_of(starts_NS)
-    # Not topk, which may give equal spans in any order.
-    score_NK, which_NK = (each[:, :k] for each in score_NSB.flatten(1).sort(dim=1, descending=True, stable=True))
+    # Not topk, which may return equal spans in any order.
+    score_NK, which_NK = (
+        sorted_N[:, :k] for sorted_N in score_NSB.flatten(1).sort(dim=1, descending=True, stable=True)
+    )
     first_NK = starts_NS.gather(1, which_NK.div(score_NSB.shape[2], rounding_mode="floor"))
     last_NK = first_NK + which_NK % score_NSB.shape[2]
     none_NK, beyond = score_NK == -torch.inf, (0, k - score_NK.shape[1])

@@ -1,7 +1,14 @@
-"""mPMR's Wiki Anchor Extraction: which spans of the context answer the query, and whether any does (mPMR, 2.1).
+"""mPMR's Wiki Anchor Extraction decides which spans of the context answer the query, if any (mPMR, 2.1).
 
 N sequences, T tokens of the packed batch, A answers, P positives, H size of the factors, R rows of a sequence's score
-matrix: its [CLS] and its context. n sequences of one tile.
+matrix: its [CLS] and its context. n sequences of one tile. The score matrix S of a sequence with a context of 3 tokens
+"a b c", whose answer is "b c" (+ positive, − negative, others not scored):
+
+             [CLS]  a  b  c
+    [CLS]      +    −  −  −
+    a               −  −  −
+    b                  −  +
+    c                     −
 """
 
 from __future__ import annotations
@@ -13,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from training.objectives import Loss, at_least_fp32, share
+from training.objectives import Loss, at_least_fp32, hit_rate
 
 if TYPE_CHECKING:
     from training.data.batches import WaeBatch
@@ -22,28 +29,28 @@ TILE = 1 << 20  # scores in memory at a time, unless one sequence has more
 
 
 def valid_pairs(batch: WaeBatch) -> Tensor:
-    """How many pairs i <= j the loss of this batch is over: its count. int64, no dimension."""
+    """Counts the pairs i <= j of this batch's loss, as an int64 tensor without dimension."""
     rows_N = batch.context_N2[:, 1] - batch.context_N2[:, 0] + 1
     return (rows_N * (rows_N + 1) // 2).sum()
 
 
 def wae_loss(start_TH: Tensor, end_TH: Tensor, batch: WaeBatch, tile: int = TILE) -> Loss:
-    """Binary cross-entropy of S_ij, the score of tokens i to j, over all pairs i <= j whose two tokens are [CLS] or
-    context of one sequence (mPMR, 2.1; its [CLS] pair is 1 exactly if the query is answered). A sum; its count is the
-    number of those pairs.
+    """Sums the binary cross-entropy of S_ij, the score of the span from token i to j, over all pairs i <= j whose two
+    tokens are [CLS] or context of one sequence (mPMR, 2.1). The pair of [CLS] with itself is positive exactly if the
+    query is answered. The loss's count is the number of pairs.
 
     S_ij = start_i · end_j, in fp32. With labels y in {0, 1}, Σ softplus(S) − y S is Σ softplus(S) over all pairs, less
-    Σ S over the few positives: neither labels nor a mask of the batch are built. Scores are computed in tiles,
-    forgotten, and computed again for the gradient: beyond the two gradients, memory grows with `tile` alone.
-    The answers of a sequence must differ from each other: each is a positive pair of its own.
-    Figures: `answerable`, how often the [CLS] pair's score is right; `exact`, for how many answered queries the best
-    span of the context, of any length, is an answer.
+    Σ S over the few positives, so no labels are built for the batch. Scores are computed in tiles, dropped, and
+    computed again for the gradient, so that in addition to the two gradients memory grows with `tile` alone. The
+    answers of a sequence must be distinct. Figures: `answerable`, the share of [CLS] pairs whose score has the right
+    sign; `exact`, the share of answered queries for which the best span of the context, of any length, is an answer.
     """
     cls_N, (context_N, context_end_N) = batch.inputs.bounds_N1[:-1].long(), batch.context_N2.unbind(dim=1)
     lengths_N = context_end_N - context_N
-    # Waits for the device: the longest context is much shorter than the longest sequence, and scores are its square.
+    # Waits for the device, which pays: the longest context is much shorter than the longest sequence, and scores grow
+    # with its square.
     rows = 1 + (int(lengths_N.max()) if len(lengths_N) else 0)
-    # Beyond its context a sequence runs on into the next; those scores are not counted.
+    # Rows beyond a sequence's context lie in the next sequence; their scores are not counted.
     places_NR = context_N.unsqueeze(1) + torch.arange(-1, rows - 1, device=cls_N.device)
     places_NR = places_NR.clamp(max=len(start_TH) - 1)
     places_NR[:, 0] = cls_N
@@ -61,16 +68,16 @@ def wae_loss(start_TH: Tensor, end_TH: Tensor, batch: WaeBatch, tile: int = TILE
         best_end_N[batch.sequence_A] == batch.answer_end_A
     )
     figures = {
-        "answerable": share((cls_scores_N > 0) == batch.answerable_N),
+        "answerable": hit_rate((cls_scores_N > 0) == batch.answerable_N),
         "exact": torch.stack([right_A.sum(), batch.answerable_N.sum()]).double(),
     }
     return Loss(total, valid_pairs(batch), figures)
 
 
 class _Pairs(NamedTuple):
-    start_P: Tensor  # places in T
+    start_P: Tensor  # positions in T
     end_P: Tensor
-    weight_P: Tensor  # 1, or 0 for the [CLS] of a query without answer
+    weight_P: Tensor  # 1, or 0 for the [CLS] pair of an unanswered query
 
 
 class _Tile(NamedTuple):
@@ -85,16 +92,16 @@ def _tiles(start_TH: Tensor, end_TH: Tensor, places_NR: Tensor, lengths_N: Tenso
     row_R = torch.arange(places_NR.shape[1], device=places_NR.device)
     for places_nR, lengths_n in zip(torch.split(places_NR, per_tile), torch.split(lengths_N, per_tile), strict=True):
         start_nRH, end_nRH = at_least_fp32(start_TH[places_nR]), at_least_fp32(end_TH[places_nR])
-        # i <= j, and j within the context, whose last row is its length
+        # i <= j, and j within the context, whose last row is `lengths_n`
         valid_nRR = (row_R.unsqueeze(1) <= row_R) & (row_R <= lengths_n.view(-1, 1, 1))
         yield _Tile(places_nR, start_nRH, end_nRH, start_nRH @ end_nRH.mT, valid_nRR)
 
 
 class _TiledLoss(torch.autograd.Function):
-    """The summed loss; the best span of each context, as i * R + j; the score of each [CLS] pair.
+    """Returns the summed loss, the best span of each context as i * R + j, and the score of each [CLS] pair.
 
-    A function of its own, because autograd would keep every tile, or, with checkpoints, make a gradient of the batch's
-    size for each.
+    It has its own backward pass because autograd would keep every tile or, with activation checkpoints, make a gradient
+    of the batch's size for each tile.
     """
 
     @staticmethod
@@ -126,8 +133,8 @@ class _TiledLoss(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
         start_TH, end_TH, places_NR, lengths_N, *rest = ctx.saved_tensors
         positives = _Pairs(*rest)
-        # In fp32, for at a positive that is learnt the two parts cancel.
-        start_gradient, end_gradient = (torch.zeros_like(each, dtype=gradient.dtype) for each in (start_TH, end_TH))
+        # In fp32, because the two parts cancel at a positive pair that is learnt.
+        start_gradient, end_gradient = (torch.zeros_like(x_TH, dtype=gradient.dtype) for x_TH in (start_TH, end_TH))
         with torch.autocast(start_TH.device.type, enabled=False):
             for tile in _tiles(start_TH, end_TH, places_NR, lengths_N, ctx.per_tile):
                 slope_nRR = tile.scores_nRR.sigmoid_().masked_fill_(~tile.valid_nRR, 0).mul_(gradient)

@@ -1,4 +1,4 @@
-"""Which spans mPMR's scores speak for: what prediction takes from them (mPMR, 3).
+"""Finds the spans with the best scores of Wiki Anchor Extraction, for prediction (mPMR, 3).
 
 N windows, T tokens of a packed batch, H size of the extractor's factors; n windows of a tile, R tokens of the longest
 context among them, B the most tokens of a span, S starts, K best spans, P spans of all windows.
@@ -25,7 +25,7 @@ TILE = 1 << 23  # scores in memory at a time, unless one window has more
 
 
 class LikelySpans(NamedTuple):
-    """The spans of one window that are likelier than the threshold. Places count from its own first token."""
+    """The spans of one window above the threshold. Positions count from the window's first token."""
 
     first_K: np.ndarray  # int64
     last_K: np.ndarray  # the LAST token's
@@ -33,14 +33,14 @@ class LikelySpans(NamedTuple):
 
 
 def cls_scores(start_TH: Tensor, end_TH: Tensor, batch: MrcBatch) -> Tensor:
-    """S_N of each window's [CLS] pair, in fp32."""
+    """Returns S_N, the score of each window's [CLS] pair, in fp32."""
     cls_N = batch.inputs.bounds_N1[:-1].long()
     return (at_least_fp32(start_TH[cls_N]) * at_least_fp32(end_TH[cls_N])).sum(dim=1)
 
 
 def best_spans(start_TH: Tensor, end_TH: Tensor, batch: MrcBatch, most: int, longest: int) -> TopSpans:
-    """The `most` spans with the best S in each window's context, of at most `longest` tokens; scores are S. Of equal
-    spans the earlier comes first, then the shorter."""
+    """Finds the `most` spans with the best S in each window's context, of at most `longest` tokens; scores are S. Among
+    equal spans the earlier comes first, then the shorter."""
     cls_N, context_N = batch.inputs.bounds_N1[:-1].long(), batch.context_N2[:, 0]
     shape = len(cls_N), most
     first_NK, last_NK = context_N.new_full(shape, -1), context_N.new_full(shape, -1)
@@ -61,25 +61,31 @@ def _from_starts(scores_nRB: Tensor, starts_nS: Tensor) -> Tensor:
 def likely_spans(
     start_TH: Tensor, end_TH: Tensor, batch: MrcBatch, threshold: float, longest: int
 ) -> list[LikelySpans]:
-    """All spans in each window's context with σ(S) > `threshold` and at most `longest` tokens, the earlier first."""
+    """Finds all spans in each window's context with σ(S) > `threshold` and at most `longest` tokens, the earlier
+    first."""
     offsets_N = (batch.context_N2[:, 0] - batch.inputs.bounds_N1[:-1]).cpu().numpy()
-    found: list[Any] = [None] * len(offsets_N)
+    windows: list[Any] = [None] * len(offsets_N)
     for chosen_n, scores_nRB in _tiles(start_TH, end_TH, batch, longest):
         likely_nRB = scores_nRB.sigmoid() > threshold
-        n_P, start_P, more_P = (each.cpu().numpy() for each in likely_nRB.nonzero(as_tuple=True))
+        n_P, start_P, more_P = (index_P.cpu().numpy() for index_P in likely_nRB.nonzero(as_tuple=True))
         score_P = scores_nRB[likely_nRB].float().cpu().numpy()
         chosen = chosen_n.tolist()
         edges = np.searchsorted(n_P, np.arange(len(chosen) + 1))
         for row, window in enumerate(chosen):
             own = slice(edges[row], edges[row + 1])
             first = offsets_N[window] + start_P[own]
-            found[window] = LikelySpans(first, first + more_P[own], score_P[own])
-    return found
+            windows[window] = LikelySpans(first, first + more_P[own], score_P[own])
+    return windows
 
 
 def _tiles(start_TH: Tensor, end_TH: Tensor, batch: MrcBatch, longest: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Numbers of windows with contexts of similar length, and scores_nRB of the spans in these: [:, i, b] is S of the
-    span of b + 1 tokens from the context's token i, -inf where that reaches beyond the context."""
+    """Yields the numbers of windows with contexts of similar length, and scores_nRB of their spans: [:, i, b] is S of
+    the span of b + 1 tokens from the context's token i, -inf if it ends beyond the context.
+
+        scores_nRR  S00 S01 S02        scores_nRB, B = 2   S00 S01
+                    S10 S11 S12                            S11 S12
+                    S20 S21 S22                            S22 −inf
+    """
     context_N = batch.context_N2[:, 0]
     lengths_N = batch.context_N2[:, 1] - context_N
     lengths = lengths_N.tolist()  # waits for the device
@@ -97,7 +103,7 @@ def _tiles(start_TH: Tensor, end_TH: Tensor, batch: MrcBatch, longest: int) -> I
         with torch.autocast(start_TH.device.type, enabled=False):
             scores_nRR = at_least_fp32(start_TH[places_nR]) @ at_least_fp32(end_TH[places_nR]).mT
         scores_nRR = scores_nRR.masked_fill(~inside_nR.unsqueeze(1), -torch.inf)
-        # Row i from column i on: of the rows one below the other, the i-th begins i places later.
+        # A view of row i from column i on: each row of the view begins columns + 1 values after the one above.
         padded = F.pad(scores_nRR, (0, width), value=-torch.inf)
         columns = rows + width
         yield chosen_n, padded.as_strided((count, rows, width), (rows * columns, columns + 1, 1))

@@ -1,7 +1,7 @@
-"""Named, complete configurations: one for each setting of the papers. A variant is `replace` on another.
+"""Recipes of pre-training: named, complete configurations, one for each setting of the papers, and variants of them.
 
-"CLISM" is Chen et al. (NAACL 2022), "mPMR" is Xu et al. (ACL 2023). Where a paper is silent, the field says so and
-whose habit it follows. docs/paper_settings.md has a row for every number and rule of the recipes that follow a paper.
+"CLISM" is Chen et al. (NAACL 2022), "mPMR" is Xu et al. (ACL 2023). If a paper does not state a value, the field says
+so and where the value comes from. docs/paper_settings.md has a row for every number and rule of a paper's recipe.
 """
 
 from __future__ import annotations
@@ -12,49 +12,55 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class ClismObjective:
-    """CLISM + CACR + MLM, on shards of clism/1 (CLISM, 3.1 to 3.3). The loss is the weighted sum; a weight of 0 leaves
-    a part out, its head and its pass of the encoder too."""
+    """Trains CLISM, CACR and MLM on datasets of clism/1 (CLISM, 3.1 to 3.3). The loss is their weighted sum; a weight
+    of 0 leaves a loss out, with its head and its pass of the encoder."""
 
     clism_weight: float = 1.0
-    """Of the span loss, equation 4; the sum of the three is equation 9."""
+    """Weight of the span loss (CLISM, equation 4) in the sum of the three losses (equation 9)."""
     cacr_weight: float = 1.0
-    """Of the contrastive loss between representations of the two sides, equation 8."""
+    """Weight of CACR, the contrastive loss between representations of source and target (CLISM, equation 8)."""
     mlm_weight: float = 1.0
-    """Of masked language modelling (3.3)."""
+    """Weight of masked language modelling, MLM (CLISM, 3.3)."""
     cacr_temperature: float = 0.05
-    """τ of equation 7, which divides a cosine. CLISM, 4.2 says 20, which leaves next to nothing to learn; the usual
-    reading is a scale of 20."""
+    """Temperature τ of CACR, which divides a cosine (CLISM, equation 7). CLISM, 4.2 states 20, with which CACR learns
+    almost nothing; it is usually read as a scale of 20, a temperature of 0.05."""
     mlm_share: float = 0.15
-    """Share of the tokens that MLM predicts (4.2); never answers (footnote 4), [QUE] or special tokens."""
+    """Share of the tokens that MLM predicts, from 0 to 1 (CLISM, 4.2). It never predicts tokens of answers (footnote
+    4), [QUE] or special tokens."""
     deep_head: bool = False
-    """Two layers before the products of equations 2 and 3, as in Splinter; the paper has one matrix each (3.1)."""
+    """Adds a layer to the span head for questions and one for tokens, as in Splinter. The paper has one matrix for
+    start and one for end (CLISM, 3.1)."""
     target_only: bool = False
-    """Softmax over the target's tokens; equations 2 and 3 run over all of X."""
+    """Computes the span loss's softmax over the target's tokens alone. The paper's runs over source and target (CLISM,
+    equations 2 and 3)."""
     max_tokens: int = 256
-    """The most tokens of source and target together, with special tokens, of which XLM-R puts 4 around a pair (4.2).
-    Where they have more, the longer side is cut, down to half of what is left."""
+    """Limit of tokens for source and target together, including special tokens (CLISM, 4.2); XLM-R puts 4 around a
+    pair. If they have more,
+    the longer side is cut; if both are longer than half of the room, each keeps half."""
     max_source_tokens: int = 128
-    """The most tokens of the source, without special tokens (4.2). A [QUE] beyond it is counted and left out."""
+    """Limit of tokens for the source, without special tokens (CLISM, 4.2). Questions whose [QUE] is cut are counted and
+    left out."""
     max_target_tokens: int = 128
-    """The most tokens of the target, without special tokens (4.2). An answer beyond it is counted and left out."""
+    """Limit of tokens for the target, without special tokens (CLISM, 4.2). Answers that are cut are counted and left
+    out."""
 
 
 @dataclass(frozen=True)
 class WaeObjective:
-    """Wiki Anchor Extraction, on shards of anchor_mrc/1 (mPMR, 2.1)."""
+    """Trains Wiki Anchor Extraction on datasets of anchor_mrc/1 (mPMR, 2.1)."""
 
     extractor_inner: int = 1024
-    """Inner size of the extractor. The paper is silent: the released code's."""
+    """Size of the extractor's inner layer. mPMR does not state it; this is the released code's."""
     extractor_dropout: float = 0.1
-    """Inside the extractor: XLM-R's (A.1)."""
+    """Dropout probability in the extractor; XLM-R's (mPMR, A.1)."""
     max_tokens: int = 512
-    """The most tokens of query and context together, with special tokens, of which XLM-R puts 4 around a pair. A.1
-    limits words alone, 50 and 200, when the examples are made; 512 are all that XLM-R has positions for."""
+    """Limit of tokens for query and context together, including special tokens; XLM-R puts 4 around a pair. mPMR, A.1
+    limits words only (50 and 200), when the examples are made; 512 is the number of XLM-R's positions."""
     max_query_tokens: int = 128
-    """The most tokens of the query. The paper is silent: this cuts queries that would leave a context too little."""
+    """Limit of tokens for the query. mPMR does not state one; this one keeps room for the context."""
     max_context_tokens: int = 0
-    """The most tokens of the context; 0: whatever the query leaves of `max_tokens`. The paper is silent. An answer
-    beyond it is counted and left out."""
+    """Limit of tokens for the context; 0: as many as the query leaves of `max_tokens`. mPMR does not state one. Answers
+    that are cut are counted and left out."""
 
 
 Objective = ClismObjective | WaeObjective
@@ -62,53 +68,57 @@ Objective = ClismObjective | WaeObjective
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that decides a run's result besides the data and the model's weights."""
+    """All settings that decide a run's result. The data and the starting model's weights decide it, too."""
 
     name: str
-    """What it is called in run.json and on the model card."""
+    """The recipe's name in run.json and on the model card."""
     objective: Objective
     model: str = "xlm-roberta-base"
-    """A folder or a name on Hugging Face's hub, of the XLM-R family; `tiny`: small, random, its tokenizer trained on
-    the shards. CLISM, 4.2: XLM-R and InfoXLM, base; mPMR, A.1: XLM-R."""
+    """The starting model, of the XLM-R family: a folder or a name on Hugging Face's hub. `tiny` makes a small random
+    model whose tokenizer is trained on the data. The papers use XLM-R and InfoXLM base (CLISM, 4.2) and XLM-R (mPMR,
+    A.1)."""
     steps: int = 15_000
-    """CLISM, 4.2; mPMR, A.1: 250,000 for base and 100,000 for large."""
+    """Number of training steps (CLISM, 4.2). mPMR, A.1 takes 250,000 for base and 100,000 for large."""
     batch_size: int = 64
-    """Examples a step, over all processes (CLISM, 4.2; mPMR, A.1: 256 for base, 80 for large)."""
+    """Number of examples in each step, over all processes (CLISM, 4.2). mPMR, A.1 takes 256 for base and 80 for
+    large."""
     optimizer: Literal["adam", "adamw"] = "adam"
-    """CLISM, 4.2: Adam; mPMR, A.1: AdamW."""
+    """The optimizer: CLISM names Adam (4.2), mPMR AdamW (A.1)."""
     learning_rate: float = 1e-5
-    """At the end of warm-up (CLISM, 4.2; mPMR, A.1)."""
+    """Learning rate at the end of warm-up (CLISM, 4.2; mPMR, A.1)."""
     warmup_steps: int = 1_500
-    """Steps over which the rate rises from 0 (CLISM, 4.2). mPMR, A.1 names XLM-R's default schedule without numbers: we
-    take 6% of the steps, as RoBERTa large had. Then the rate falls linearly to 0 at the last step; the papers do not
-    say so: it is the schedule of BERT, of RoBERTa and of Hugging Face's Trainer unless told otherwise."""
+    """Number of steps in which the learning rate rises from 0 (CLISM, 4.2). mPMR, A.1 names XLM-R's default schedule
+    without numbers; we take 6% of the steps, as RoBERTa large did. Then the rate falls linearly to 0 at the last step,
+    which the papers do not state; BERT, RoBERTa and, by default, Hugging Face's Trainer do so."""
     beta1: float = 0.9
-    """Papers silent: Adam's own."""
+    """Adam's β1. The papers do not state it; this is Adam's default."""
     beta2: float = 0.999
-    """Papers silent: Adam's own."""
+    """Adam's β2. The papers do not state it; this is Adam's default."""
     epsilon: float = 1e-8
-    """Papers silent: Adam's own."""
+    """Adam's ε. The papers do not state it; this is Adam's default."""
     weight_decay: float = 0.0
-    """CLISM names plain Adam (4.2), so none. mPMR names AdamW (A.1) without a number: 0.01 is PyTorch's and RoBERTa's.
-    Never on biases and norms."""
+    """Weight decay, which never applies to biases and norms. CLISM names plain Adam (4.2), which has none. mPMR names
+    AdamW (A.1) without a number; its recipes take 0.01, PyTorch's and RoBERTa's."""
     max_gradient_norm: float = 1.0
-    """Gradients are scaled down to it; 0: never. Papers silent: the habit of Hugging Face's scripts."""
+    """Gradients with a larger norm are scaled down to this one; 0: never. The papers do not state it; Hugging Face's
+    scripts take 1."""
     precision: Literal["auto", "bf16", "fp32"] = "auto"
-    """Of the encoder's products; weights and losses are fp32. auto: bf16 on a GPU, fp32 on a CPU. Papers silent."""
+    """Number format of the encoder's matrix products; weights and losses are fp32. auto: bf16 on a GPU, fp32 on a CPU.
+    The papers do not state it."""
     mix_exponent: float = 1.0
-    """Exponent of the languages' natural shares: 1 keeps them, 0.7 lifts small ones, 0 makes all equal. Papers silent:
-    their tables count the examples of each language and name no other mix."""
+    """Exponent of the languages' shares of the data: 1 keeps the natural shares, 0.7 raises small languages', 0 makes
+    all equal. The papers name no mix; their tables only count the examples of each language."""
     seed: int = 0
-    """Decides the order of examples, the masks, dropout and the new heads' first weights."""
+    """Seed of the order of examples, the masks, dropout and the new heads' first weights."""
     stop_loss_factor: float = 10.0
-    """A loss this many times the largest of the last 100 steps stops the run; 0: never. A loss or a gradient that is no
-    number always does."""
+    """The run stops if a loss is this many times the largest of the last 100 steps; 0: never. It always stops if a loss
+    or a gradient is not finite."""
 
 
 CLISM = Recipe(name="clism", objective=ClismObjective())
 
 CLISM_PAPER = replace(CLISM, name="clism_paper", objective=ClismObjective(cacr_temperature=20.0))
-"""To the letter: docs/paper_settings.md says of every field where it comes from."""
+"""Follows the paper to the letter; docs/paper_settings.md names the source of every field."""
 
 CLISM_NO_CACR = replace(CLISM, name="clism_no_cacr", objective=ClismObjective(cacr_weight=0.0))
 
@@ -143,44 +153,48 @@ RECIPES = {
 
 ABOUT = {
     "clism": "CLISM + CACR + MLM, with the usual reading of CACR's temperature",
-    "clism_paper": "the same to the letter of the paper, whose temperature leaves CACR next to nothing to learn",
+    "clism_paper": "clism to the letter of the paper, with a temperature at which CACR learns almost nothing",
     "clism_no_cacr": "the paper's ablation without CACR",
-    "mlm_only": "the control: the same text and steps, nothing but MLM",
+    "mlm_only": "the control: the same text and steps with MLM alone",
     "mpmr_base": "mPMR's Wiki Anchor Extraction, from XLM-R base",
-    "mpmr_large": "the same from XLM-R large",
-    "tiny_clism": "a minute on a CPU, to see CLISM learn; no paper's",
-    "tiny_mpmr": "a minute on a CPU, to see mPMR learn; no paper's",
+    "mpmr_large": "mPMR's Wiki Anchor Extraction, from XLM-R large",
+    "tiny_clism": "a small model that learns CLISM in a minute on a CPU; not from a paper",
+    "tiny_mpmr": "a small model that learns mPMR in a minute on a CPU; not from a paper",
 }
 
 
 @dataclass(frozen=True)
 class PretrainConfig:
-    """One run. Only `recipe`, `data` and `weights` decide its result: the rest may change when it goes on, at the cost
-    of other rounding and dropout where it changes how a batch is divided."""
+    """Configures one run. Only `recipe`, `data` and `weights` decide its result. The other settings may change when a
+    run is resumed; those that divide a batch differently also change rounding and dropout."""
 
     recipe: Recipe
     data: tuple[str, ...] = ()
-    """Dataset folders that polyspan-data has written, all of one schema."""
+    """Dataset folders that polyspan-data wrote, all of one schema."""
     weights: tuple[float, ...] = ()
-    """How often each dataset's examples are drawn, relative to their number; empty: all alike."""
+    """How often each dataset's examples are drawn, relative to their number: one weight for each dataset, or none to
+    draw all equally often."""
     output: str = ""
-    """The folder to write: the model, its checkpoints, metrics.jsonl, tensorboard/ and run.json. Repeat the command to
-    go on with a run that was stopped."""
+    """Folder for the model, its checkpoints, metrics.jsonl, tensorboard/ and run.json. Repeat the command to resume a
+    run that was stopped."""
     overwrite: bool = False
-    """Begin anew. A complete run in the output folder stays until the new one, made in `.NAME.new` beside it, takes its
-    place; an unfinished one is deleted."""
+    """Begin anew. A complete run in the output folder stays until the new one, which is made in `.NAME.new`, replaces
+    it; an unfinished one is deleted."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """auto: a GPU where there is one."""
+    """Device that computes. auto: a GPU if there is one, else the CPU."""
     loader_workers: int = 2
-    """Processes that read and tokenize, for each training process; 0: none but itself. The batches are the same."""
+    """Number of processes that read and tokenize for each training process; 0: it does so itself. The batches are the
+    same."""
     checkpoint_every: int = 1_000
-    """Steps. There is always one at the end, and one more when the run is asked to stop (SIGTERM, Ctrl-C)."""
+    """Number of steps between checkpoints. There is also one at the end, and one when a signal stops the run (SIGTERM,
+    Ctrl-C)."""
     keep_checkpoints: int = 2
-    """How many of the last checkpoints stay."""
+    """Number of checkpoints to keep, the last ones."""
     micro_batch_tokens: int = 0
-    """The most tokens that go through the encoder at once, about, in each process; 0: its whole share of the batch.
-    Smaller takes less memory and more time; the loss is the same."""
+    """Approximate limit of tokens that go through the encoder at once in each process; 0: its whole share of the batch.
+    A lower limit takes less memory and more time; the loss is the same."""
     activation_checkpointing: bool = False
-    """Compute the encoder's layers again in the backward pass: a third more time, far less memory."""
+    """Recompute the encoder's layers in the backward pass, which takes a third more time and far less memory."""
     compile: bool = False
-    """Compile the encoder's layers with torch.compile: minutes at the start, faster steps on a GPU."""
+    """Compile the encoder's layers with torch.compile, which takes minutes at the start and makes steps on a GPU
+    faster."""

@@ -1,4 +1,4 @@
-"""A dataset folder from an iterator: whole or absent, the same bytes every time."""
+"""A dataset folder from an iterator is complete or absent, and has the same bytes every time."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_what_a_killed_writer_left_is_cleared_away(tmp_path: Path) -> None:
     assert list(find_problems(tmp_path / "made")) == []
 
 
-def test_a_dataset_is_replaced_only_when_told_and_nothing_else_ever(tmp_path: Path) -> None:
+def test_only_a_dataset_is_replaced_and_only_with_overwrite(tmp_path: Path) -> None:
     made = tmp_path / "made"
     made.mkdir()
     write_dataset(made, "pair/1", pairs(3), {"vi": RecordCounts(3, 3)})  # an empty folder is free

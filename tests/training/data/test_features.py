@@ -176,7 +176,7 @@ VI = clism_row("Anna flew to Hanoi today", ["Anna", "Hanoi"], "Hôm nay Anna bay
 
 
 def hanoi(times: int) -> str:
-    """A text of so many tokens."""
+    """Makes a text of `count` tokens."""
     return " ".join(["Hanoi"] * times)
 
 

@@ -111,7 +111,7 @@ def test_the_global_generator_is_left_alone(rows, plan, collator):
 
 @dataclass(frozen=True)
 class Choosy(ClismCollator):
-    """Refuses Chinese, and cannot do Arabic if it is told to fail."""
+    """Refuses Chinese, and raises on Arabic if `fails`."""
 
     fails: bool = False
 

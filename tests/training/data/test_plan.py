@@ -37,11 +37,11 @@ plans = st.builds(
 
 @given(plans)
 def test_every_epoch_holds_every_row_once(plan):
-    steps = plan.rows * 3 // math.gcd(plan.rows * 3, plan.batch_size)  # so many steps are a whole number of epochs
+    steps = plan.rows * 3 // math.gcd(plan.rows * 3, plan.batch_size)  # a whole number of epochs
     drawn = drawn_in(plan, range(steps))
     epochs = len(drawn) // plan.rows
     assert Counter(drawn) == Counter((row, time) for row in range(plan.rows) for time in range(epochs))
-    for epoch in range(epochs):  # and each by itself, though it ends within a step
+    for epoch in range(epochs):  # and each epoch alone, although it ends within a step
         rows = [row for row, _ in drawn[epoch * plan.rows : (epoch + 1) * plan.rows]]
         assert sorted(rows) == list(range(plan.rows))
 
@@ -118,7 +118,7 @@ def test_micro_batches_keep_below_the_most_tokens():
     lengths = plan._lengths[plan.batch(0).rows]
     assert max(lengths[part].sum() for part in balanced(lengths, 2 * count)) <= 200
     assert count <= np.ceil(lengths.sum() / 400) + 1
-    assert plan.micro_batches(0, 2, most_tokens=1) <= 25  # what is longer stands alone
+    assert plan.micro_batches(0, 2, most_tokens=1) <= 25  # each longer example is a part of its own
 
 
 def test_a_plan_for_datasets_weighs_them_and_their_languages(tmp_path):

@@ -203,7 +203,7 @@ def test_pairs_and_single_texts_have_the_tokenizers_own_form(
     [
         ("_", "[QUE]"),
         ("_ in Hanoi", "[QUE] ▁in ▁Hanoi"),
-        ("in _ in", "▁in [QUE] ▁in"),  # it stands for the blank before it as well
+        ("in _ in", "▁in [QUE] ▁in"),  # it covers the blank before it, too
         ("_.", "[QUE] ."),  # not "▁."
         ("_’s in", "[QUE] ’ s ▁in"),
         ("に_に_", "▁ に [QUE] に [QUE]"),
@@ -336,7 +336,7 @@ def test_slow_tokenizers_are_refused() -> None:
 # --- the whole --------------------------------------------------------------------------------------------------------
 
 
-def test_the_fingerprint_tells_tokenizers_apart(tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> None:
+def test_different_tokenizers_have_different_fingerprints(tokenizer: PreTrainedTokenizerBase, tmp_path: Path) -> None:
     tokenizer.save_pretrained(tmp_path)
     again, larger = type(tokenizer).from_pretrained(tmp_path), type(tokenizer).from_pretrained(tmp_path)
     again("a", truncation=True, max_length=5, padding="max_length")  # leaves its mark in the tokenizer

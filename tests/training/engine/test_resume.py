@@ -92,10 +92,10 @@ def test_asked_to_stop_it_keeps_the_step_that_it_was_at_and_goes_on_from_there(
     assert weights(config.output) == weights(whole("tiny_clism", ranks))
 
 
-def test_how_a_batch_is_divided_may_change_and_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_how_a_batch_is_divided_may_change_with_a_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = config_for("tiny_clism", tmp_path / "run")
     kill_at(config, 4)
     pretrain(replace(config, micro_batch_tokens=0))
-    told = "so not the same to the bit: micro_batch_tokens: 150 before, 0 now"
-    assert told in capsys.readouterr().err
+    warning = "so not the same to the bit: micro_batch_tokens: 150 before, 0 now"
+    assert warning in capsys.readouterr().err
     assert [row["step"] for row in losses(config.output)] == list(range(1, 11))

@@ -1,10 +1,10 @@
-"""From losses to the one number of a step. With ranks and accumulation: tests/training/runtime/test_distributed.py."""
+"""Losses add up to one number a step; tests/training/runtime/test_distributed.py tests ranks and accumulation."""
 
 from __future__ import annotations
 
 import torch
 
-from training.objectives import Loss, normalised, share, step_counts
+from training.objectives import Loss, hit_rate, normalised, step_counts
 
 
 def test_counts_of_a_step_are_sums_over_its_micro_batches() -> None:
@@ -29,5 +29,5 @@ def test_an_objective_without_items_in_a_step_adds_nothing() -> None:
 
 
 def test_a_figure_is_how_many_of_how_many() -> None:
-    assert share(torch.tensor([True, False, True])).tolist() == [2, 3]
-    assert share(torch.empty(0, dtype=torch.bool)).tolist() == [0, 0]
+    assert hit_rate(torch.tensor([True, False, True])).tolist() == [2, 3]
+    assert hit_rate(torch.empty(0, dtype=torch.bool)).tolist() == [0, 0]

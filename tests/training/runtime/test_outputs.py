@@ -144,7 +144,7 @@ def test_a_file_added_to_an_output_is_refused_by_every_command_and_stays(
         assert not list(tmp_path.glob(".*")), name
 
 
-def test_outputs_that_are_repeated_are_told_to_be_complete_and_stay_as_they_are(
+def test_repeated_commands_print_that_their_outputs_are_complete_and_do_not_touch_them(
     commands: dict[str, Command], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("pretrain", "finetune", "few-shot", "convert"):
@@ -152,9 +152,9 @@ def test_outputs_that_are_repeated_are_told_to_be_complete_and_stay_as_they_are(
         assert ended(*line) == 0
         out, before = capsys.readouterr().out, state(tmp_path / name)
         assert ended(*line) == 0
-        told = capsys.readouterr()
-        assert f"{tmp_path / name}: complete, nothing to do" in told.out + told.err
-        assert name == "convert" or told.out == out
+        printed = capsys.readouterr()
+        assert f"{tmp_path / name}: complete, nothing to do" in printed.out + printed.err
+        assert name == "convert" or printed.out == out
         assert state(tmp_path / name) == before
 
 
@@ -198,8 +198,8 @@ def test_an_old_run_stays_whole_until_the_new_one_takes_its_place(
         with pytest.raises(TrainingError, match="spoilt"):
             pretrain(other)
     assert state(tmp_path / "run") == before
-    told = capsys.readouterr().err
-    assert f"{tmp_path / 'run'} stays as it is until the new run, which is made in {tmp_path}/.run.new, is" in told
+    stderr = capsys.readouterr().err
+    assert f"{tmp_path / 'run'} stays as it is until the new run, which is made in {tmp_path}/.run.new, is" in stderr
     assert outputs.is_run(tmp_path / ".run.new")
     pretrain(other)
     assert "Going on with tiny_clism" in capsys.readouterr().err  # where the new run was
@@ -381,9 +381,9 @@ def test_a_run_goes_on_from_its_newest_sound_checkpoint_and_ends_as_it_would_hav
     damaged.write_bytes(content[: len(content) // 2] + bytes(len(content) - len(content) // 2))
     capsys.readouterr()
     pretrain(config)
-    told = capsys.readouterr().err
-    assert "step-00000006 is damaged, and not gone on from: model.safetensors is not what was written" in told
-    assert "3 steps are done" in told
+    stderr = capsys.readouterr().err
+    assert "step-00000006 is damaged, and not gone on from: model.safetensors is not what was written" in stderr
+    assert "3 steps are done" in stderr
     pretrain(replace(config, output=str(tmp_path / "straight")))
     assert losses(tmp_path / "run") == losses(tmp_path / "straight")
     assert weights(tmp_path / "run") == weights(tmp_path / "straight")
