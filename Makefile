@@ -26,7 +26,7 @@ help:
 	@echo "make test      all tests: test-pipelines, then test-training; 'make test-all' adds the slow ones"
 	@echo "make lint      ruff, mypy and the table of imports; 'make format' lets ruff rewrite"
 	@echo "make sanitize  the word aligner's tests, its C++ under address, undefined-behaviour and thread sanitizers"
-	@echo "make bench     every benchmark whose data is at hand"
+	@echo "make bench     every benchmark whose data is there"
 	@echo "make sdist     dist/polyspan-*.tar.gz"
 	@echo "make clean     removes everything that the other targets made"
 	@echo "Each sets up what it needs in $(VENV), with $(PYTHON) (Python 3.10 to 3.13)."
