@@ -1,19 +1,19 @@
-# Everything runs in VENV, which the first target that needs it creates. `make test PYTHON=python3.12 VENV=.venv312`
-# takes another Python. A checkout that must not be written to: make demo VENV=/tmp/a TRAINING_VENV=/tmp/b DEMO=/tmp/c
+# Targets create the environments VENV and TRAINING_VENV when they need them. `make test PYTHON=python3.12 VENV=.venv312`
+# uses another Python. In a read-only checkout: make demo VENV=/tmp/a TRAINING_VENV=/tmp/b DEMO=/tmp/c
 PYTHON ?= python3
 VENV ?= .venv
-# The trainer has an environment of its own: neither package may need the other's libraries.
+# Two environments, because neither pipelines nor training may need the libraries of the other.
 TRAINING_VENV ?= .venv-training
 DEMO ?= demo-output
 BIN := $(VENV)/bin
 TRAINING_BIN := $(TRAINING_VENV)/bin
 comma := ,
 empty :=
-# How make takes a name with blanks as one.
+# Escapes the blanks of a name, so that make reads it as one name.
 one = $(subst $(empty) $(empty),\ ,$(1))
 INSTALLED := $(call one,$(VENV)/.installed)
 TRAINING_INSTALLED := $(call one,$(TRAINING_VENV)/.installed)
-# What a checkout that can be written to is installed from, and a copy of the checkout otherwise.
+# The folder to install from: the checkout, or a copy of it if the checkout is read-only.
 WRITABLE := $(shell test -w . && echo yes)
 SOURCE := $(if $(WRITABLE),.,$(VENV)/source)
 TRAINING_SOURCE := $(if $(WRITABLE),.,$(TRAINING_VENV)/source)
@@ -26,7 +26,7 @@ help:
 	@echo "make test      all tests: test-pipelines, then test-training; 'make test-all' adds the slow ones"
 	@echo "make lint      ruff, mypy and the table of imports; 'make format' lets ruff rewrite"
 	@echo "make sanitize  the word aligner's tests, its C++ under address, undefined-behaviour and thread sanitizers"
-	@echo "make bench     every benchmark whose data is at hand"
+	@echo "make bench     every benchmark whose data is there"
 	@echo "make sdist     dist/polyspan-*.tar.gz"
 	@echo "make clean     removes everything that the other targets made"
 	@echo "Each sets up what it needs in $(VENV), with $(PYTHON) (Python 3.10 to 3.13)."
@@ -34,7 +34,7 @@ help:
 setup: $(INSTALLED)
 setup-training: $(TRAINING_INSTALLED)
 
-# What is missing on the machine is told at once, before anything is downloaded.
+# Says what the machine lacks before anything is downloaded.
 define check_machine
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' || { \
 		echo "Polyspan needs Python 3.10 to 3.13; $(PYTHON) is '$$($(PYTHON) --version 2>&1)'." \
@@ -65,7 +65,7 @@ endef
 COPIED := setup.py pyproject.toml constraints.txt MANIFEST.in LICENSE README.md CONTRIBUTING.md CHANGELOG.md Makefile \
 	.ci .pre-commit-config.yaml schemas pipelines training tests benchmarks docs
 copy_to = if [ -d "$(1)" ]; then cp -R $(COPIED) "$(1)" && chmod -R u+w "$(1)"; fi
-# What has changed since in a checkout that cannot be written to.
+# Copies a read-only checkout again, with what has changed.
 up_to_date = $(if $(WRITABLE),,{ $(call copy_to,$(SOURCE)); } && { $(call copy_to,$(TRAINING_SOURCE)); } && )
 
 $(INSTALLED): setup.py pyproject.toml constraints.txt
@@ -74,7 +74,7 @@ $(INSTALLED): setup.py pyproject.toml constraints.txt
 $(TRAINING_INSTALLED): setup.py pyproject.toml constraints.txt
 	$(call make_environment,$(TRAINING_VENV),training$(comma)test$(comma)lint,$(TRAINING_SOURCE))
 
-# trained NAME, INPUTS, COMMAND: runs the command, unless this version has made this model of the same inputs already.
+# trained NAME, INPUTS, COMMAND: runs the command, unless this version has already made the model from the same inputs.
 define trained
 	@made="$$("$(TRAINING_BIN)/polyspan-train" --version && cat $(2) | cksum && echo '$(3)')" || exit; \
 	if [ -e "$(DEMO)/$(1)/model/polyspan.json" ] && [ "$$made" = "$$(cat "$(DEMO)/.made-$(1)" 2>/dev/null)" ]; then \
@@ -101,7 +101,7 @@ demo: $(INSTALLED) $(TRAINING_INSTALLED)
 
 test: test-pipelines test-training
 
-# The environment's programs by a path that holds after `cd`.
+# Changes to the source folder; $$bin is the absolute path of the environment's programs.
 in_source = $(up_to_date)bin="$$(cd "$(1)/bin" && pwd)" && cd "$(2)"
 
 test-pipelines: $(INSTALLED)

@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def seconds(program: str, line: str, code: int) -> float:
-    """CPU seconds of the quickest of some runs, all of which must end with the exit code."""
+    """Returns the CPU seconds of the quickest of some runs, all of which must end with the exit code."""
     taken = []
     for _ in range(ROUNDS):
         before = os.times()

@@ -55,7 +55,7 @@ def predict(args: argparse.Namespace) -> None:
     for lang in args.langs:
         found, *_ = TASKS["xquad"].read(args.xquad / f"xquad.{lang}.json", lang)
         step = max(1, len(found) // args.questions)
-        # Where an answer lies must not decide where windows are.
+        # The position of an answer must not decide where windows are.
         records += [replace(each, answers=()) for each in found[::step][: args.questions]]
     begun = time.perf_counter()
     predictions = predict(loaded.model, formulation, records, loaded.device)

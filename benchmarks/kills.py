@@ -40,7 +40,7 @@ SAMPLE = package_files("pipelines") / "sample"
 
 
 class Case(NamedTuple):
-    """A command that is killed, and what lies in its output folder before."""
+    """A command that is killed, and what is in its output folder before."""
 
     run: Callable[[Path], Any]  # the command, with its output folder
     before: Callable[[Path], Any] | None = None

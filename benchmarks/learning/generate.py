@@ -133,7 +133,7 @@ class Clause(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """What a sentence says: an opening, and clauses of which no two have a noun in common."""
+    """What a sentence says: an opening, and clauses without a common noun."""
 
     opening: int
     clauses: list[Clause]

@@ -30,3 +30,23 @@ def test_the_readme_lists_the_languages() -> None:
     assert match
     codes = match[2].split()
     assert int(match[1]) == len(codes) and codes == sorted(LANGUAGES)
+
+
+def test_the_readme_reads_answers_from_a_shard_as_it_says() -> None:
+    pytest.importorskip("pandas")
+    block = re.search(r"```python\n(import pandas.*?)```", README, re.DOTALL)
+    assert block
+    shard = min((ROOT / "tests/golden/clism-1/data").glob("*.arrow"))
+    code = block[1].replace("clism-en-vi/data/part-00000-of-00001.arrow", shard.as_posix())
+    *statements, answers = code.partition("  # the answers")[0].strip().splitlines()
+    names: dict[str, object] = {}
+    exec("\n".join(statements), names)
+    found = eval(answers, names)
+    assert found and all(isinstance(answer, str) and answer for answer in found)
+
+
+def test_schemas_that_the_readme_lists_are_those_of_the_code() -> None:
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "schemas").rglob("*.py")]
+    known = {name for source in sources for name in re.findall(r'"([a-z_]+/\d)"', source)}
+    named = set(re.findall(r"\b((?:clism|anchor_mrc|mrc|tagging|pair|candidates)/\d)\b", README))
+    assert len(named) >= 6 and named - known == set()
