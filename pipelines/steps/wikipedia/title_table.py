@@ -27,7 +27,7 @@ from pipelines.steps.common.paths import is_remote
 from schemas.errors import InputError
 
 KINDS = ("article", "disambiguation", "list", "red", "loop")
-"""The kinds of targets. The last two are no pages: "red" is a missing page, "loop" a circle of redirects."""
+"""The kinds of targets: "red" is a missing page, "loop" is a circle of redirects, the others are pages."""
 
 MAX_HOPS = 32  # of redirects in a chain; MediaWiki follows one, and bots shorten longer chains
 
@@ -164,7 +164,7 @@ def build_titles(records: Iterable[TitleRecord]) -> TitleTable:
     Needs about 150 bytes of memory per record.
 
     >>> table = build_titles([TitleRecord("Dog", None, "article", 7), TitleRecord("Hound", "Dog", "redirect", 8)])
-    >>> table.resolve("Hound"), table.locators[0]
+    >>> table.resolve("Hound"), int(table.locators[0])
     (Resolution(article=0, kind='article', via_redirect=True), 7)
     """
     digests, targets, states, locators = bytearray(), bytearray(), bytearray(), array("q")

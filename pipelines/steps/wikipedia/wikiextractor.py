@@ -77,7 +77,7 @@ def anchored_text(text: str) -> PlainText:
     Some versions escape the text once more. Links show whether it is escaped; a text without links is.
 
     >>> anchored_text('A &lt;a href="Pet"&gt;pet&lt;/a&gt; &amp; more.')
-    PlainText("A pet & more.", (Anchor(2, 5, "Pet"),), ())
+    PlainText(text='A pet & more.', anchors=(Anchor(start=2, end=5, target='Pet'),), bold=())
     """
     if not _LINK.search(text):
         text = html.unescape(text)
