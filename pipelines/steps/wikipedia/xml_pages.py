@@ -54,51 +54,78 @@ _UNFINISHED = "has no end: the file ends inside it, or cannot be read on"
 
 def cut_pages(pieces: Iterable[Piece]) -> Iterator[bytes | Damage]:
     """Yields the XML of each page that starts in a piece of ours, and the damage to such pages and pieces."""
-    buffer = bytearray()  # begins with the page that is being read, or with what may be the start of its tag
-    ours = 0  # how many of its bytes are
-    begun = False  # whether a page is being read
+    cutter = _PageCutter()
     for piece in pieces:
         if isinstance(piece.data, Damage):
-            if begun:
-                yield Damage("cut_page", f"{_name(buffer)} {_UNFINISHED}")
+            if cutter.begun:
+                yield cutter.unfinished()
             if not piece.ours:
                 return
             yield piece.data
-            buffer, ours, begun = bytearray(), 0, False
+            cutter = _PageCutter()
             continue
-        buffer += piece.data
-        ours = len(buffer) if piece.ours else ours
-        while True:
-            if not begun:
-                start = buffer.find(_PAGE)
-                begun, searched = 0 <= start < ours, len(_PAGE)
-                if not begun:
-                    start = len(buffer) - _begun_tag_bytes(buffer)
-                del buffer[:start]
-                ours = max(0, ours - start)
-                if not begun:
-                    break
-            tag = _PAGE_TAG.search(buffer, searched)
-            stop = tag.start() if tag else len(buffer) - len(_PAGE)  # no tag begins before it
-            if tag is None and stop <= MAX_PAGE_BYTES:
-                searched = max(searched, stop)
-                break
-            page: bytes | Damage
-            if stop > MAX_PAGE_BYTES:
-                page = Damage("page_too_long", f"{_name(buffer)} has more than {MAX_PAGE_BYTES} bytes")
-            elif tag and tag[1]:
-                stop = tag.end()
-                page = bytes(memoryview(buffer)[:stop])
-            else:
-                page = Damage("cut_page", f"{_name(buffer)} has no end: another begins inside it")
-            begun = False
-            del buffer[:stop]
-            ours = max(0, ours - stop)
+        cutter.add(piece.data, piece.ours)
+        while (page := cutter.next_page()) is not None:
             yield page
-        if not (begun or ours or piece.ours):
+        if not (cutter.begun or cutter.ours or piece.ours):
             return
-    if begun:
-        yield Damage("cut_page", f"{_name(buffer)} {_UNFINISHED}")
+    if cutter.begun:
+        yield cutter.unfinished()
+
+
+class _PageCutter:
+    """The XML that has been read and not yet cut into pages.
+
+    buffer      <page> … </page> <page> … <pa
+                ├──────── ours ────────┤            bytes of pieces that are ours
+                ├─ searched ─┤                      no tag begins in these, but for the first `<page>`
+    """
+
+    def __init__(self) -> None:
+        self.begun = False  # True: the buffer begins with a page; False: perhaps with the start of its tag
+        self.ours = 0
+        self._searched = 0
+        self._buffer = bytearray()
+
+    def add(self, data: bytes, ours: bool) -> None:
+        self._buffer += data
+        if ours:
+            self.ours = len(self._buffer)
+
+    def next_page(self) -> bytes | Damage | None:
+        """Removes the next page from the buffer; returns None if its end has not been read, or no page is begun."""
+        if not self.begun and not self._begin():
+            return None
+        tag = _PAGE_TAG.search(self._buffer, self._searched)
+        stop = tag.start() if tag else len(self._buffer) - len(_PAGE)  # no tag begins before it
+        if tag is None and stop <= MAX_PAGE_BYTES:
+            self._searched = max(self._searched, stop)
+            return None
+        page: bytes | Damage
+        if stop > MAX_PAGE_BYTES:
+            page = Damage("page_too_long", f"{_name(self._buffer)} has more than {MAX_PAGE_BYTES} bytes")
+        elif tag and tag[1]:
+            stop = tag.end()
+            page = bytes(memoryview(self._buffer)[:stop])
+        else:
+            page = Damage("cut_page", f"{_name(self._buffer)} has no end: another begins inside it")
+        self.begun = False
+        self._drop(stop)
+        return page
+
+    def unfinished(self) -> Damage:
+        return Damage("cut_page", f"{_name(self._buffer)} {_UNFINISHED}")
+
+    def _begin(self) -> bool:
+        """Drops the bytes before the next page that is ours; returns whether there is one."""
+        start = self._buffer.find(_PAGE)
+        self.begun, self._searched = 0 <= start < self.ours, len(_PAGE)
+        self._drop(start if self.begun else len(self._buffer) - _begun_tag_bytes(self._buffer))
+        return self.begun
+
+    def _drop(self, count: int) -> None:
+        del self._buffer[:count]
+        self.ours = max(0, self.ours - count)
 
 
 def _begun_tag_bytes(text: bytearray) -> int:
