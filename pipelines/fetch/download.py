@@ -1,4 +1,4 @@
-"""Downloads a file whose size and checksum are published: goes on where it stopped, and keeps only what matches."""
+"""Downloads a file whose size and checksum are published; resumes a partial file and keeps only one that matches."""
 
 from __future__ import annotations
 
@@ -24,31 +24,36 @@ from urllib.request import HTTPHandler, HTTPSHandler, OpenerDirector, Request, b
 from schemas.errors import ConfigError, InputError
 
 TIMEOUT_S = 60.0  # without a byte
-SLOWEST_BYTES_PER_S = 1000.0  # a connection over which less comes in SLOW_S is given up
+SLOWEST_BYTES_PER_S = 1000.0  # a slower connection is closed after SLOW_S
 SLOW_S = 60.0
-ATTEMPTS = 6  # in a row that bring nothing new, or next to nothing
-NEXT_TO_NOTHING_BYTES = 1000  # fewer are no progress
+ATTEMPTS = 6  # in a row without progress
+PROGRESS_BYTES = 1000  # fewer are no progress
 LONGEST_WAIT_S = 600.0
 BLOCK_BYTES = 1 << 20
-LISTING_BYTES = 32 << 20  # many times the largest dumpstatus.json
+LISTING_BYTES = 32 << 20  # limit, many times the size of the largest dumpstatus.json
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
 class PublishedFile(NamedTuple):
-    name: str  # checked: a plain name, without a folder
+    """A file of a dump, as the mirror lists it."""
+
+    name: str  # a plain name without a folder, which has been checked
     size: int  # bytes
     algorithm: str  # "sha1" or "md5"
     digest: str  # lower-case hexadecimal
 
 
 def fetch_file(mirror: Mirror, source: str, file: PublishedFile, target: str, meter: Meter) -> None:
-    """Makes `target`, by way of `target.partial`, unless it is there already. `InputError` where it does not match."""
+    """Downloads `target` by way of `target.partial`, unless it exists already.
+
+    Raises `InputError` if the file does not match its published size and checksum.
+    """
     if os.path.exists(target):
         with open(target, "rb") as stream:
-            if found := mismatch(stream, file, meter):
-                raise InputError(f"{target}: {found}. To fetch it again: rm {shlex.quote(target)}")
+            if problem := mismatch(stream, file, meter):
+                raise InputError(f"{target}: {problem}. To fetch it again: rm {shlex.quote(target)}")
         logger.info("%s is here already, and its %s matches", target, file.algorithm)
         return
     partial = f"{target}.partial"
@@ -60,17 +65,17 @@ def fetch_file(mirror: Mirror, source: str, file: PublishedFile, target: str, me
         except OSError:  # a file system without locks
             pass
         download(mirror, source, file, stream, meter)
-        if found := mismatch(stream, file, meter):
-            os.remove(partial)  # nobody can tell which of its bytes are wrong
+        if problem := mismatch(stream, file, meter):
+            os.remove(partial)  # which of its bytes are wrong is unknown
             raise InputError(
-                f"{mirror.url}/{source}: {found}. Nothing of it is kept: repeat the command, or name another --mirror"
+                f"{mirror.url}/{source}: {problem}. Nothing of it is kept: repeat the command, or name another --mirror"
             )
         os.replace(partial, target)
     logger.info("%s: %.1f MB, and its %s matches", target, file.size / 1e6, file.algorithm)
 
 
 def download(mirror: Mirror, source: str, file: PublishedFile, stream: BinaryIO, meter: Meter) -> None:
-    """Appends to `stream` what it lacks of the file, one connection after the other, until it is of full length."""
+    """Appends the missing rest of the file to `stream`, with as many connections as it takes."""
     url = f"{mirror.url}/{source}"
 
     def attempt() -> None:
@@ -108,7 +113,7 @@ def download(mirror: Mirror, source: str, file: PublishedFile, stream: BinaryIO,
 
 
 def mismatch(stream: BinaryIO, file: PublishedFile, meter: Meter) -> str | None:
-    """How what is in the stream differs from what is published; None if it does not."""
+    """Returns how the stream differs from the published size and checksum; None if it does not."""
     size = stream.seek(0, os.SEEK_END)
     if size != file.size:
         return f"expected {file.size:,} bytes, found {size:,}"
@@ -125,13 +130,13 @@ def mismatch(stream: BinaryIO, file: PublishedFile, meter: Meter) -> str | None:
 
 @dataclass
 class Meter:
-    """How far the file at hand is, for the line on stderr."""
+    """The progress of the current file, for the line on stderr."""
 
     files: int
     number: int = 0
     name: str = ""
     size: int = 0
-    position: int = 0  # bytes of the file that are here, or verified
+    position: int = 0  # bytes of the file that are on disk, or verified
     arrived: int = 0  # bytes that this process received
     since: float = 0.0
     verifying: bool = False
@@ -147,7 +152,8 @@ class Meter:
         self.position, self.arrived = self.position + count, self.arrived + count
 
     def line(self) -> str:
-        """
+        """Returns the line.
+
         >>> Meter(2, 1, "swwiki-….xml.bz2", 60_000_000, 12_000_000, 8_000_000, time.monotonic() - 4).line()
         'swwiki-….xml.bz2 (1 of 2): 12 of 60 MB · 2.0 MB/s · 0:00:24 left'
         """
@@ -167,25 +173,27 @@ class Meter:
 
 
 class NotThere(Exception):
-    """The URL that is not found."""
+    """Raised with a URL that is not found."""
 
 
 class Unavailable(Exception):
-    """Why nothing (more) came that may come later, and the least seconds to wait."""
+    """Retryable failure: reason, and minimum wait in seconds."""
 
     def __init__(self, reason: str, wait_s: float = 0.0, slow: bool = False) -> None:
         super().__init__(reason)
         self.wait_s = wait_s
-        self.slow = slow  # something came, but too slowly
+        self.slow = slow  # bytes arrived, but too slowly
 
 
 class TooSlow(OSError):
-    """A connection over which bytes come, but fewer than `SLOWEST_BYTES_PER_S`."""
+    """Raised when a connection transfers fewer than `SLOWEST_BYTES_PER_S`."""
 
 
 class PacedSocket(io.RawIOBase):
-    """The bytes of a connection. Raises `TooSlow` when `SLOW_S` of waiting have brought too few of them: the timeout of
-    a socket starts anew with every byte. Time in which nobody reads does not count."""
+    """A connection that raises `TooSlow` if too few bytes arrived in `SLOW_S` of waiting.
+
+    The timeout of a socket is not enough, because it starts anew with every byte. Time between reads does not count.
+    """
 
     def __init__(self, raw: io.RawIOBase) -> None:
         self._raw = raw
@@ -211,7 +219,7 @@ class PacedSocket(io.RawIOBase):
 
 
 class PacedResponse(HTTPResponse):
-    """Headers and lengths of chunks are paced too."""
+    """A response whose headers and chunk lengths are read through a `PacedSocket` too."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -237,28 +245,30 @@ class PacedSecureHandler(HTTPSHandler):
 
 
 def paced_opener() -> OpenerDirector:
-    """Opens URLs by way of the environment's proxies, and gives up what comes too slowly."""
+    """Returns an opener of URLs that uses the environment's proxies and gives up slow connections."""
     return build_opener(PacedHandler, PacedSecureHandler)
 
 
 @dataclass(frozen=True)
 class Mirror:
+    """A server that has the dumps."""
+
     url: str  # without a slash at the end
     user_agent: str
     sleep: Callable[[float], None] = time.sleep
     opener: OpenerDirector = field(default_factory=paced_opener)
 
     def open(self, path: str, start: int = 0, method: str = "GET") -> Any:
-        """The response from byte `start` on, or whatever the server makes of that: see `extent`.
+        """Returns a response. A server may ignore `start`, the first byte to send; `extent` says what it sends.
 
-        Raises `NotThere`, `Unavailable`, or `InputError` for what will not change.
+        Raises `NotThere`, `Unavailable` (retry later), or `InputError` (retrying does not help).
         """
         url = f"{self.url}/{path}"
         headers = {"User-Agent": self.user_agent} | ({"Range": f"bytes={start}-"} if start else {})
         try:
             return self.opener.open(Request(url, headers=headers, method=method), timeout=TIMEOUT_S)
         except HTTPError as error:
-            if error.code == 416:  # it is a response too
+            if error.code == 416:  # `start` is behind the file's end: `extent` reads the length
                 return error
             error.close()
             if error.code in (404, 410):
@@ -274,7 +284,7 @@ class Mirror:
             raise Unavailable(f"{url}: {reason or type(reason).__name__}", slow=isinstance(reason, TooSlow)) from None
 
     def read(self, path: str) -> bytes:
-        """A listing, whole. `InputError` for one that is absurdly long."""
+        """Reads a whole listing. Raises `InputError` if it is longer than `LISTING_BYTES`."""
 
         def attempt() -> bytes:
             with self.open(path) as response:
@@ -292,6 +302,8 @@ class Mirror:
         return persist(attempt, self.sleep)
 
     def size(self, path: str) -> int | None:
+        """Returns the length of a file in bytes, or None if the server does not say."""
+
         def attempt() -> int | None:
             with self.open(path, method="HEAD") as response:
                 return extent(response)[1]
@@ -300,17 +312,17 @@ class Mirror:
 
 
 def persist(attempt: Callable[[], T], sleep: Callable[[float], None], position: Callable[[], int] = lambda: 0) -> T:
-    """What `attempt` returns, after some `Unavailable`; `InputError` after `ATTEMPTS` of them that brought nothing.
+    """Calls `attempt` again after each `Unavailable`, and returns its result.
 
-    Waits 2, 4, 8 … seconds, longer where the server says so. Counts anew whenever `position` has grown by more than
-    next to nothing, and not too slowly.
+    Waits 2, 4, 8 … seconds, or longer if the server asks for it. Raises `InputError` after `ATTEMPTS` failures without
+    progress. A failure counts as the first one again if `position` has grown by `PROGRESS_BYTES`, and not too slowly.
     """
     failures, furthest = 0, position()
     while True:
         try:
             return attempt()
         except Unavailable as error:
-            if position() >= furthest + NEXT_TO_NOTHING_BYTES and not error.slow:
+            if position() >= furthest + PROGRESS_BYTES and not error.slow:
                 failures, furthest = 1, position()
             else:
                 failures += 1
@@ -323,7 +335,7 @@ def persist(attempt: Callable[[], T], sleep: Callable[[float], None], position: 
 
 
 def received(response: Any, count: int) -> bytes:
-    """Up to `count` of the bytes that come next, as soon as there are any; b"" at the end, also a premature one."""
+    """Returns the next bytes as soon as there are any, at most `count`; b"" at the end, also a premature one."""
     try:
         block: bytes = response.read1(count)
     except TooSlow as error:
@@ -334,7 +346,7 @@ def received(response: Any, count: int) -> bytes:
 
 
 def extent(response: Any) -> tuple[int | None, int | None]:
-    """At which byte of the file a response begins, and how long the whole file is; None for what it does not say."""
+    """Returns the byte of the file at which a response begins, and the file's length; None where it does not say."""
     if response.status == 200:
         length = response.headers.get("Content-Length", "")
         return 0, int(length) if length.isdecimal() else None
@@ -344,7 +356,7 @@ def extent(response: Any) -> tuple[int | None, int | None]:
 
 
 def retry_after(headers: Message) -> float:
-    """Seconds, from a number of them or a date; 0 if neither is there."""
+    """Returns the seconds to wait that the header gives as a number or a date; 0 without a valid header."""
     value = headers.get("Retry-After", "").strip()
     try:
         if value.isdecimal():

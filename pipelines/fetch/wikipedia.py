@@ -1,7 +1,8 @@
-"""The dump files of Wikipedias, from Wikimedia or a mirror: found, downloaded, verified by their published checksums.
+"""Finds and downloads the dump files of Wikipedias from Wikimedia or a mirror, and verifies their checksums.
 
-A mirror's layout is Wikimedia's: MIRROR/swwiki/ lists dates, and MIRROR/swwiki/20261101/dumpstatus.json the files of
-one dump with their sizes and checksums. These detect damage; who distrusts a mirror compares them with Wikimedia's own.
+Mirrors have Wikimedia's layout: MIRROR/swwiki/ lists dates, and MIRROR/swwiki/20261101/dumpstatus.json lists the files
+of one dump with their sizes and checksums. The checksums detect damage. They come from the mirror, so whoever does not
+trust it must compare them with Wikimedia's own.
 """
 
 from __future__ import annotations
@@ -29,44 +30,46 @@ from schemas.languages import LANGUAGES, language
 WIKIMEDIA = "https://dumps.wikimedia.org"
 MIRROR_VARIABLE, CONTACT_VARIABLE = "POLYSPAN_WIKIPEDIA_MIRROR", "POLYSPAN_CONTACT"
 JOBS = {"multistream": "articlesmultistreamdump", "articles": "articlesdump"}  # --kind → its name in dumpstatus.json
-STREAMS = {"multistream": "-multistream", "articles": ""}  # --kind → what its files' names have after `pages-articles`
+STREAMS = {"multistream": "-multistream", "articles": ""}  # --kind → part of its files' names after `pages-articles`
 DIGITS = {"sha1": 40, "md5": 32}  # the published checksums, the best first
 
 
 @dataclass(frozen=True)
 class FetchConfig:
-    """Download the dumps of Wikipedias, and verify them. Repeat a command that was stopped: it goes on."""
+    """Download the dumps of Wikipedias and verify their checksums. A command that was stopped can be repeated."""
 
     lang: tuple[str, ...] = ()
-    """The Wikipedias' languages, such as sw vi."""
+    """Codes of the Wikipedias' languages, separated by blanks, such as: sw vi"""
     date: str = "latest"
-    """The dump's date, such as 20261101; latest: each language's newest that is finished."""
+    """The date of the dump, such as 20261101. The value latest chooses the newest finished dump of each language."""
     kind: Literal["multistream", "articles"] = "multistream"
-    """Which of the two forms with the same pages: multistream, which many workers can read at once, or articles."""
+    """The form of the dump. Both contain the same pages; many workers can read a multistream file at once."""
     parts: bool = False
-    """Of a large wiki, the parts instead of the one file."""
+    """Download the several parts of a large wiki's dump instead of the single file."""
     mirror: str = ""
-    """The URL that /swwiki/20261101/… follows; default: the environment's POLYSPAN_WIKIPEDIA_MIRROR, or else Wikimedia,
-    whose page of dumps lists mirrors that may be nearer and faster."""
+    """URL of a mirror, the part before /swwiki/20261101/. The default is the environment variable
+    POLYSPAN_WIKIPEDIA_MIRROR, or else Wikimedia, whose page of dumps lists mirrors that may be faster."""
     contact: str = ""
-    """Your e-mail address or web page, told to the mirror; default: the environment's POLYSPAN_CONTACT. Wikimedia
-    blocks programs that do not say whom to ask."""
+    """Your e-mail address or web page, which is sent to the mirror. The default is the environment variable
+    POLYSPAN_CONTACT. Wikimedia blocks programs that send no contact."""
     output: str = "."
-    """The folder to write to."""
+    """The folder to write the files to."""
     any_lang: bool = False
-    """Take a --lang that Polyspan does not know, such as simple or zh-min-nan."""
+    """Accept a --lang that Polyspan does not know, such as simple or zh-min-nan."""
 
 
 class Dump(NamedTuple):
+    """The files of one wiki's dump."""
+
     lang: str
     folder: str  # on the mirror: swwiki/20261101
     files: tuple[PublishedFile, ...]
 
 
 def fetch_wikipedia(config: FetchConfig, sleep: Callable[[float], None] = time.sleep) -> str:
-    """Downloads what is missing, one file after the other; returns what to tell the user: the next command.
+    """Downloads the missing files one after the other, and returns a text for the user with the next command.
 
-    `ConfigError` before anything is downloaded; `InputError` for a mirror that fails or a file that does not match.
+    Raises `ConfigError` before anything is downloaded, or `InputError` if the mirror fails or a file does not match.
     """
     check(config)
     mirror = open_mirror(config, sleep)
@@ -92,6 +95,7 @@ def fetch_wikipedia(config: FetchConfig, sleep: Callable[[float], None] = time.s
 
 
 def check(config: FetchConfig) -> None:
+    """Raises `ConfigError` for settings that cannot work."""
     if not config.lang:
         raise ConfigError("No language. Name one or more, for instance: --lang sw")
     for lang in config.lang:
@@ -107,19 +111,19 @@ def check(config: FetchConfig) -> None:
         raise ConfigError(f"--output {config.output}: expected a folder of this machine. Copy the files from there.")
     if os.path.lexists(config.output) and not os.path.isdir(config.output):
         raise ConfigError(f"--output {config.output}: a file, expected a folder.")
-    there = os.path.abspath(config.output)
-    while not os.path.exists(there):
-        there = os.path.dirname(there)
-    if not os.access(there, os.W_OK):
-        raise ConfigError(f"--output {config.output}: nothing can be written to {there}. Name another folder.")
+    existing = os.path.abspath(config.output)
+    while not os.path.exists(existing):
+        existing = os.path.dirname(existing)
+    if not os.access(existing, os.W_OK):
+        raise ConfigError(f"--output {config.output}: nothing can be written to {existing}. Name another folder.")
 
 
 def open_mirror(config: FetchConfig, sleep: Callable[[float], None]) -> Mirror:
     url = (config.mirror or os.environ.get(MIRROR_VARIABLE) or WIKIMEDIA).rstrip("/")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"[^!-~]|[@?#]", url):
-        whence = "--mirror" if config.mirror else MIRROR_VARIABLE
-        raise ConfigError(f"{whence} {url}: expected a URL without password, query or fragment, such as {WIKIMEDIA}")
+        source = "--mirror" if config.mirror else MIRROR_VARIABLE
+        raise ConfigError(f"{source} {url}: expected a URL without password, query or fragment, such as {WIKIMEDIA}")
     contact = config.contact or os.environ.get(CONTACT_VARIABLE, "")
     if re.search(r"[^ -~]|[()]", contact):
         raise ConfigError(f"--contact {contact!r}: expected an e-mail address or a URL, in ASCII, without parentheses.")
@@ -132,7 +136,7 @@ def open_mirror(config: FetchConfig, sleep: Callable[[float], None]) -> Mirror:
 
 
 def find_dump(mirror: Mirror, lang: str, config: FetchConfig) -> Dump:
-    """The dump of the date that is asked for, or the newest that is finished. `ConfigError` where there is none."""
+    """Finds the dump of the requested date, or the newest finished one. Raises `ConfigError` if there is none."""
     wiki = lang.replace("-", "_") + "wiki"
     dates = [config.date] if config.date != "latest" else published_dates(mirror, wiki)
     problems = []
@@ -153,9 +157,9 @@ def find_dump(mirror: Mirror, lang: str, config: FetchConfig) -> Dump:
 
 
 def published_dates(mirror: Mirror, wiki: str) -> list[str]:
-    """The dates that the wiki's page on the mirror links to, the newest first."""
+    """Reads the dates that the wiki's page on the mirror links to, the newest first."""
     try:
-        page = mirror.read(f"{wiki}/").decode("latin-1")  # it may be in any superset of ASCII
+        page = mirror.read(f"{wiki}/").decode("latin-1")  # the page may be in any superset of ASCII
     except NotThere as error:
         raise ConfigError(
             f"{error}: not found. The mirror has no {wiki}, or is no mirror of {WIKIMEDIA}: see --lang and --mirror."
@@ -164,9 +168,9 @@ def published_dates(mirror: Mirror, wiki: str) -> list[str]:
 
 
 def published_files(mirror: Mirror, wiki: str, date: str, config: FetchConfig) -> tuple[PublishedFile, ...]:
-    """The one file, or the parts, whichever is asked for, in the order of the pages; the other where there is but that.
+    """Returns the single file or the parts, as requested, or the form that exists; in the order of the pages.
 
-    Raises `_Unfinished`.
+    Raises `_Unfinished` if neither is published.
     """
     folder, job = f"{wiki}/{date}", JOBS[config.kind]
     try:
@@ -177,7 +181,7 @@ def published_files(mirror: Mirror, wiki: str, date: str, config: FetchConfig) -
     name_of_part = re.compile(stem + r"([0-9]*)\.xml(?:-p([0-9]+)p[0-9]+)?\.bz2")
     numbered = []
     for name, published in checksums.items():
-        if match := name_of_part.fullmatch(name):  # and so has no `/`: nothing is written outside of --output
+        if match := name_of_part.fullmatch(name):  # it contains no "/", so that nothing is written outside of --output
             numbered.append(([int(number or 0) for number in match.groups()], name, published))
     numbered.sort()
     one = [(name, published) for numbers, name, published in numbered if not any(numbers)]
@@ -189,9 +193,10 @@ def published_files(mirror: Mirror, wiki: str, date: str, config: FetchConfig) -
 
 
 def files_of_status(text: bytes, job: str, parts: bool) -> dict[str, dict[str, Any]]:
-    """File → what dumpstatus.json says of it, for the job that writes the files asked for; finished jobs only.
+    """Maps the files of a finished job of dumpstatus.json to their entries.
 
-    Large wikis' parts are written first; another job, whose name ends in `recombine`, makes one file of them.
+    For large wikis, `job` writes parts, and another job, whose name ends in `recombine`, joins them to one file. Raises
+    `_Unfinished` if the job that writes the requested form is missing or not done.
     """
     try:
         jobs = json.loads(text)["jobs"]
@@ -206,7 +211,10 @@ def files_of_status(text: bytes, job: str, parts: bool) -> dict[str, dict[str, A
 
 
 def files_of_sums(mirror: Mirror, folder: str, name: str) -> dict[str, dict[str, Any]]:
-    """The same from the list of checksums, which has no sizes: old dumps, and mirrors of some files, have no status."""
+    """Returns the same from the list of checksums, which has no sizes, for dumps without dumpstatus.json.
+
+    Old dumps have none, nor have mirrors that hold only some of the files.
+    """
     try:
         lines = mirror.read(f"{folder}/{name}").decode("latin-1").splitlines()
     except NotThere:
@@ -215,6 +223,7 @@ def files_of_sums(mirror: Mirror, folder: str, name: str) -> dict[str, dict[str,
 
 
 def dump_file(mirror: Mirror, folder: str, name: str, published: Mapping[str, Any]) -> PublishedFile:
+    """Returns a file with its best checksum and its size. Raises `_Unfinished` if one of them is missing."""
     for algorithm, digits in DIGITS.items():
         digest = str(published.get(algorithm, "")).lower()
         if re.fullmatch(f"[0-9a-f]{{{digits}}}", digest):
@@ -228,7 +237,7 @@ def dump_file(mirror: Mirror, folder: str, name: str, published: Mapping[str, An
 
 
 def check_room(folder: str, sizes: Mapping[str, int]) -> None:
-    """`ConfigError` where what is missing does not fit, or where something that is no file has a file's name."""
+    """Raises `ConfigError` if the missing files do not fit on the disk, or if a link or folder has a file's name."""
     missing = 0
     for target, size in sizes.items():
         for path in (target, f"{target}.partial"):
@@ -246,7 +255,7 @@ def check_room(folder: str, sizes: Mapping[str, int]) -> None:
 
 
 def next_command(dumps: Sequence[Dump], config: FetchConfig) -> list[str]:
-    """What makes examples of the dumps, for the languages that Polyspan knows."""
+    """Returns the command that makes examples of the dumps, for the languages that Polyspan knows."""
     known = [dump for dump in dumps if dump.lang in LANGUAGES]
     if not known:
         return []
@@ -262,12 +271,12 @@ def next_command(dumps: Sequence[Dump], config: FetchConfig) -> list[str]:
 
 
 class _Unfinished(Exception):
-    """Why a date's dump is no use, in words that follow the date and a colon."""
+    """Raised if a date's dump cannot be used; the message follows the date and a colon."""
 
 
 @contextmanager
 def explained(path: str) -> Iterator[None]:
-    """What the operating system refuses, as an `InputError`."""
+    """Turns errors of the operating system into `InputError`."""
     try:
         yield
     except OSError as error:

@@ -1,1 +1,1 @@
-"""Plumbing around Beam: launching a job, its work folder, writing its dataset, progress."""
+"""Runs jobs on Beam: launches them, keeps their work folders, writes their datasets and logs their progress."""

@@ -1,4 +1,4 @@
-"""Starting a job: Beam's options, progress while it runs, and errors that people can read."""
+"""Starts a job: checks Beam's options, logs its progress and turns its errors into readable ones."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from schemas.errors import ConfigError, InputError, OutputError, RunnerError
 from schemas.runtime.interrupts import descendants, kill
 
 SERVER_TIMEOUT_S = 10.0
-IN_PROCESS_RUNNER = "FnApiRunner"  # Beam's own choice may fetch a runner from the web
+IN_PROCESS_RUNNER = "FnApiRunner"  # Beam's default may download a runner
 
 logger = logging.getLogger(__name__)
 
 
 def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], str], options: PipelineOptions) -> None:
-    """Runs the graph to its end, and says meanwhile on stderr how far it is.
+    """Runs the graph to its end and prints its progress on stderr.
 
-    Raises `ConfigError` if the runner refuses the job or cannot be reached, the errors that workers raise on purpose,
-    and `RunnerError` if a worker process dies or a runner outside this process fails.
+    Raises `ConfigError` if the runner refuses the job or cannot be reached, and `RunnerError` if a worker process dies
+    or a runner outside this process fails. Errors that workers raise on purpose are raised again.
     """
     runner = options.view_as(StandardOptions).runner
     in_process = runner == IN_PROCESS_RUNNER
@@ -55,7 +55,7 @@ def launch(build: Callable[[beam.Pipeline], None], progress_line: Callable[[], s
 
 
 def _runner_error(error: Exception, runner: str) -> RunnerError | None:
-    """What went wrong with a worker or with a runner outside this process; None for a fault of this program."""
+    """Returns an error that explains the failure of a worker or of a runner; None for an error of this program."""
     if re.search(r"Channel closed|Socket closed|Worker subprocess exited|Connection reset", str(error)):
         return RunnerError(
             "A worker process died; often the system ends one because memory is full. Repeat the command to go on from "
@@ -71,9 +71,9 @@ def _runner_error(error: Exception, runner: str) -> RunnerError | None:
 
 @contextlib.contextmanager
 def interpreter_quoted() -> Iterator[None]:
-    """While the body runs, Beam starts worker processes by a path that a shell takes as one word.
+    """Quotes `sys.executable` while the body runs, so that Beam can start workers if its path contains blanks.
 
-    It makes a line for a shell out of `sys.executable`, unquoted, and waits for ever for workers that did not start.
+    Beam puts it unquoted into a shell's command line, and waits forever for workers that did not start.
     """
     before = sys.executable
     sys.executable = shlex.quote(before)
@@ -85,7 +85,7 @@ def interpreter_quoted() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _start_errors_in_words(runner: str) -> Iterator[None]:
-    """What a runner says when it cannot take the job, without the traceback."""
+    """Raises `ConfigError` with the runner's own words if it cannot take the job, without the traceback."""
     try:
         yield
     except (ConfigError, InputError):
@@ -101,31 +101,31 @@ def _start_errors_in_words(runner: str) -> Iterator[None]:
 
 
 def check_servers(options: PipelineOptions) -> None:
-    """Raises `ConfigError` if nothing answers at the address of a cluster that the options name: Beam waits forever."""
-    found = options.get_all_options()
+    """Raises `ConfigError` if no server answers at a cluster's address; Beam would wait for it forever."""
+    given = options.get_all_options()
     for option in ("job_endpoint", "artifact_endpoint", "flink_master", "spark_master_url", "environment_config"):
-        address = re.fullmatch(r"(?:(?:https?|spark)://)?([\w.-]+):(\d{1,5})/?", str(found.get(option) or ""))
-        if not address or (option == "environment_config" and found.get("environment_type") != "EXTERNAL"):
+        address = re.fullmatch(r"(?:(?:https?|spark)://)?([\w.-]+):(\d{1,5})/?", str(given.get(option) or ""))
+        if not address or (option == "environment_config" and given.get("environment_type") != "EXTERNAL"):
             continue
         try:
             socket.create_connection((address[1], int(address[2])), timeout=SERVER_TIMEOUT_S).close()
         except (OSError, OverflowError) as error:
             raise ConfigError(
-                f"--{option}={found[option]}: nothing answers there ({error}). Start the server, or correct the address"
+                f"--{option}={given[option]}: nothing answers there ({error}). Start the server, or correct the address"
             ) from None
 
 
 def _expected_error(error: BaseException) -> ConfigError | InputError | OutputError | None:
-    """The error that a worker raised on purpose, out of the traceback that a runner made of it."""
+    """Returns the error that a worker raised on purpose, from the traceback that the runner made of it."""
     for kind in (ConfigError, InputError, OutputError):
         text = f".{kind.__name__}: {error}" if isinstance(error, kind) else str(error)
-        if found := re.search(rf"\.{kind.__name__}: (.*?)(?= \[while running|\n\s*\n|\Z)", text, re.DOTALL):
-            return kind(found.group(1).strip())
+        if match := re.search(rf"\.{kind.__name__}: (.*?)(?= \[while running|\n\s*\n|\Z)", text, re.DOTALL):
+            return kind(match.group(1).strip())
     return None
 
 
 def runner_options(arguments: Sequence[str], workers: int) -> PipelineOptions:
-    """Beam's options. Unlike Beam, refuses arguments that no option of Beam or of the runner takes."""
+    """Returns Beam's options. Raises `ConfigError` for arguments that are no option of Beam or of the runner."""
     known = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for cls in PipelineOptions.__subclasses__():
         with contextlib.suppress(argparse.ArgumentError):
@@ -151,7 +151,7 @@ def runner_options(arguments: Sequence[str], workers: int) -> PipelineOptions:
 
 
 def _check_runner(arguments: Sequence[str]) -> None:
-    """Raises `ConfigError` for a runner that Beam does not have, or a mode of it that loses records."""
+    """Raises `ConfigError` for a runner that Beam does not have, or for a mode that loses records."""
     options = PipelineOptions(list(arguments))
     if options.view_as(DirectOptions).direct_running_mode == "multi_threading":
         raise ConfigError(
@@ -170,19 +170,18 @@ def _short_names(runners: Sequence[str]) -> set[str]:
 
 
 def chunk_progress(work: WorkFolder, stages: Mapping[str, str]) -> str:
-    """How many chunks each stage has finished: each is a file, whatever the runner.
+    """Returns how many chunks each stage has finished; each chunk is a file, whatever the runner.
 
-    `stages` are the work folder's stages, in order, with the words that a person reads. The first one's chunks are
-    what the others have to do.
+    `stages` maps the work folder's stages, in order, to words. The later stages process the chunks of the first one.
     """
     (first, total), *rest = [(words, len(work.keys(stage))) for stage, words in stages.items()]
     return " · ".join([f"{first} {total:,} chunks", *(f"{words} {done:,} of {total:,}" for words, done in rest)])
 
 
 def sizes_and_times(paths: Sequence[str]) -> list[list[object]]:
-    """Path, size and time of every input file: a job that was stopped goes on only if they are still the same."""
-    found = FileSystems.match(list(paths))
+    """Returns path, size and time of every input file; a stopped job goes on only if they are the same."""
+    matches = FileSystems.match(list(paths))
     return [
         [path, match.metadata_list[0].size_in_bytes, match.metadata_list[0].last_updated_in_seconds]
-        for path, match in zip(paths, found, strict=True)
+        for path, match in zip(paths, matches, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""What a job says on stderr. Apart from Beam, so that it is set up before Beam is imported."""
+"""Sets up what a job prints on stderr. Imports no Beam, so that it works before Beam is imported."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 
-# Printed at the end, without the traceback that Beam logs.
+# The command prints these at its end, without the traceback that Beam logs.
 _EXPECTED = re.compile(r"\b(ConfigError|InputError|OutputError|RunnerError)\b|Channel closed prematurely")
 _NOT_FOR_PEOPLE = (
-    "apitools not found",  # Beam says so at every start
-    "Failed to read inputs in the data plane",  # these two after a worker has died
+    "apitools not found",  # Beam logs it at every start
+    "Failed to read inputs in the data plane",  # Beam logs these two when a worker has died
     "Error closing worker_handler",
 )
 KEPT_BLOCKS = 256  # of at most 4 KiB
@@ -25,10 +25,11 @@ _WORKER_RECORD = re.compile(r'Worker: severity: (\w+).*? message: "(.*?)" .*log_
 
 
 def log_for_people() -> None:
-    """Our own lines as they are, the worker processes' too, and of Beam's what a user can act on."""
+    """Logs our own messages, also those of worker processes, and those of Beam that a user can act on."""
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     logging.getLogger("apache_beam").setLevel(logging.WARNING)
-    logging.getLogger("apache_beam.runners.portability.local_job_service").setLevel(logging.INFO)  # forwards workers'
+    # Beam forwards the workers' messages through this logger.
+    logging.getLogger("apache_beam.runners.portability.local_job_service").setLevel(logging.INFO)
     logging.getLogger().handlers[0].addFilter(_is_for_people)
 
 
@@ -48,11 +49,11 @@ def _is_for_people(record: logging.LogRecord) -> bool:
 
 @contextlib.contextmanager
 def worker_output_kept() -> Iterator[None]:
-    """While the body runs, the stderr of processes that it starts, full of Beam's chatter, is read and its end kept.
+    """Reads the stderr of processes that start while the body runs, and keeps its end in memory.
 
-    What they log reaches people all the same: Beam hands their records to this process. If the body raises what nobody
-    expected, the end of what they wrote goes to a file that is named. Nothing is on disk before: a worker that cannot
-    write to its stderr, because the disk is full, would hang the job.
+    It holds mostly Beam's messages; the workers' own log records reach this process through Beam. If the body raises an
+    unexpected error, the end of their stderr is written to a file, whose name is printed. A pipe is used and no file,
+    because a worker that cannot write to its stderr on a full disk would hang the job.
     """
     before, handlers = sys.stderr, logging.getLogger().handlers
     receiver, sender = os.pipe()
@@ -67,9 +68,7 @@ def worker_output_kept() -> Iterator[None]:
     os.close(sender)
     reader.start()
     threading_hook = threading.excepthook
-    threading.excepthook = lambda found: kept.append(
-        f"{found.exc_value!r}\n".encode()
-    )  # Beam's, after a worker's death
+    threading.excepthook = lambda raised: kept.append(f"{raised.exc_value!r}\n".encode())  # Beam's, if a worker dies
     unexpected = False
     try:
         yield
@@ -85,7 +84,7 @@ def worker_output_kept() -> Iterator[None]:
         sys.stderr.close()
         sys.stderr = before
         if unexpected:
-            reader.join(timeout=2)  # until the last worker has ended
+            reader.join(timeout=2)  # the pipe closes when the last worker has ended
             with tempfile.NamedTemporaryFile(prefix="polyspan-workers-", suffix=".log", delete=False) as log:
                 log.writelines(list(kept))
             print(f"The end of what the worker processes wrote themselves is in {log.name}", file=sys.stderr)
@@ -93,7 +92,7 @@ def worker_output_kept() -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress(progress_line: Callable[[], str], every_s: float = 1.0) -> Iterator[None]:
-    """While the body runs, says on stderr how far it is."""
+    """Prints a line about the progress on stderr every `every_s` seconds while the body runs."""
     stopped = threading.Event()
     interactive = sys.stderr.isatty()
 
@@ -102,7 +101,7 @@ def progress(progress_line: Callable[[], str], every_s: float = 1.0) -> Iterator
         while not stopped.wait(pause):
             try:
                 line = progress_line()
-            except Exception:  # a listing that fails is no reason to stop the job
+            except Exception:  # a failed listing must not stop the job
                 continue
             if line != last or interactive:
                 text = f"[{time.monotonic() - started:5.0f} s] {line}"

@@ -121,7 +121,7 @@ def test_an_unanswerable_context_is_of_an_article_that_knows_nothing_of_the_enti
             assert not Searchable(texts[example.mention_article.title], spaced=True).mentions_any([example.entity])
 
 
-def test_answers_stand_anywhere(dataset):
+def test_answers_are_at_any_position_of_their_context(dataset):
     drawn = [example.words_before_drawn for example in examples_of(dataset)]
     assert min(drawn) < 15 and max(drawn) > 185
     assert 85 < sum(drawn) / len(drawn) < 115  # of 0 to 200

@@ -1,1 +1,1 @@
-"""Articles with links → queries, contexts and anchor-MRC examples (mPMR, section 2)."""
+"""Makes queries, contexts and anchor-MRC examples of articles with links (mPMR, section 2)."""

@@ -1,4 +1,4 @@
-"""Contexts: the words around an anchor, as many before it as a hash draws (mPMR, 2.2, Stochastic Answer Position)."""
+"""Cuts contexts: the words around an anchor (mPMR, 2.2, Stochastic Answer Position)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ _WHITE_SPACE = re.compile(r"\s")
 
 
 class Context(NamedTuple):
-    """A window of an article. `anchor` and `answers`, every occurrence of the anchor's text as whole words, are spans
-    of `text`; `words_before` counts what stands before the anchor, which at the article's start is less than asked."""
+    """A context is a window of an article."""
 
     text: str
-    anchor: CharSpan
-    answers: tuple[CharSpan, ...]
-    words_before: int
+    anchor: CharSpan  # in `text`
+    answers: tuple[CharSpan, ...]  # in `text`: every occurrence of the anchor's text as whole words
+    words_before: int  # words before the anchor; at the article's start fewer than asked for
 
 
 def cut_context(
@@ -33,10 +32,14 @@ def cut_context(
     *,
     fill: bool = False,
 ) -> Context:
-    """The anchor with so many words before and after it, fewer at the article's edges.
+    """Cuts out the anchor with `words_before` and `words_after` words around it, or fewer at the article's edges.
 
-    With `fill`, what is missing on one side is added on the other. Only the window is tokenised, and the anchor's
-    edges are word boundaries even where the tokenizer knows none.
+    With `fill`, words that are missing on one side are added on the other. Only the window is tokenised. The anchor's
+    edges are word boundaries even if the tokenizer has none there.
+
+    article   w w w w w w [anchor] w w w w w
+    before        └─────┘          └───┘       after
+    text          └────────────────────┘
     """
     wanted = words_before + words_after
     before = _last_words(article, anchor.start, wanted if fill else words_before, tokenize)
@@ -60,7 +63,7 @@ def cut_context(
 
 
 def _last_words(text: str, end: int, count: int, tokenize: Tokenizer) -> list[CharSpan]:
-    """The spans of the last `count` words of text[:end]."""
+    """Returns the spans of the last `count` words of text[:end]."""
     reach = (count + 4) * CHARS_PER_WORD
     while count:
         start = max(0, end - reach)
@@ -74,7 +77,7 @@ def _last_words(text: str, end: int, count: int, tokenize: Tokenizer) -> list[Ch
 
 
 def _first_words(text: str, start: int, count: int, tokenize: Tokenizer) -> list[CharSpan]:
-    """The spans of the first `count` words of text[start:]."""
+    """Returns the spans of the first `count` words of text[start:]."""
     reach = (count + 4) * CHARS_PER_WORD
     while count:
         words = tokenize(text[start : start + reach])

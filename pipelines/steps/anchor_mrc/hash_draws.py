@@ -1,7 +1,7 @@
-"""Which mentions are kept and what is drawn for each, by hash: the same on any machine and in any order.
+"""Draws random numbers from hashes, so that they are the same on any machine and in any order.
 
-Everything is drawn from 64-bit hashes of (seed, what it is drawn for, the record's own numbers), thousands at a time.
-Arrays are NumPy's; every `…_M` has one entry for each of M mentions.
+Each number is drawn from a 64-bit hash of (seed, purpose, the record's own numbers), thousands at a time. Arrays are
+NumPy's; every `…_M` has one entry for each of M mentions.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ from numpy.typing import NDArray
 Hashes = NDArray[np.uint64]
 Ints = NDArray[np.int64]
 
-# What something is drawn for: the same record gets different numbers for each.
+# The purposes of a draw: the same record gets different numbers for each.
 SAMPLE, WORDS_BEFORE, UNRELATED = 1, 2, 3
 
 
 def hashed(seed: int, purpose: int, *columns: Ints | Hashes) -> Hashes:
-    """One hash per row of `columns`, of `seed`, `purpose` and the row's numbers (splitmix64's mixing, Steele 2014)."""
+    """Returns one hash per row of `columns`, of `seed`, `purpose` and the row's numbers.
+
+    The mixing is SplitMix64's (Steele et al., 2014). The trainer has a copy (`training/data/stateless_random.py`): the
+    two packages share only `schemas`, which does not import NumPy.
+    """
     size = len(columns[0])
     state = np.full(size, (seed * 0x9E3779B97F4A7C15 + purpose) % 2**64, np.uint64)
     for column in columns:
@@ -30,21 +34,21 @@ def hashed(seed: int, purpose: int, *columns: Ints | Hashes) -> Hashes:
 
 
 def below(hashes: Hashes, limits: Ints | int) -> Ints:
-    """Of each hash a whole number from 0 to below its limit, all equally likely. Limits are below 2**32."""
+    """Maps each hash to an integer in [0, limit), all equally likely. Limits are below 2**32."""
     return (((hashes >> np.uint64(32)) * np.asarray(limits, np.uint64)) >> np.uint64(32)).astype(np.int64)
 
 
-def best_of_each(groups_M: Ints, ranks_M: Hashes, count: int) -> Ints:
-    """Rows of the `count` lowest ranks of each group, by group and rank.
+def best_of_each(groups_M: Ints, hashes_M: Hashes, count: int) -> Ints:
+    """Returns the rows of the `count` lowest hashes of each group, by group and hash.
 
     Taking the best of parts and then the best of those gives the same as taking the best of the whole.
     """
-    order = np.lexsort((ranks_M, groups_M))
+    order = np.lexsort((hashes_M, groups_M))
     return order[position_in_group(groups_M[order]) < count]
 
 
 def position_in_group(sorted_groups_M: Ints) -> Ints:
-    """0, 1, 2 … within each run of equal numbers.
+    """Numbers the entries of each run of equal numbers: 0, 1, 2 …
 
     >>> position_in_group(np.array([4, 4, 9])).tolist()
     [0, 1, 0]

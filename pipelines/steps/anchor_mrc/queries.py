@@ -1,4 +1,4 @@
-"""Queries: the first words of a definition article, its entity anonymised (mPMR, 2.2)."""
+"""Makes queries: the first words of a definition article, in which its entity is masked (mPMR, 2.2)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from pipelines.steps.common.tokenize import Tokenizer
 from schemas.anchor_mrc import MASK_TOKEN, query_holds
 from schemas.spans import CharSpan
 
-CHARS_PER_WORD = 6  # a first guess of how much text holds some words, white space included
+CHARS_PER_WORD = 6  # first guess of the average length of a word, white space included
 
 _PARENTHETICAL = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
 _LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 
 
 class Query(NamedTuple):
-    """A text and where its masks stand in it: `Query("[MASK] is a town.", (CharSpan(0, 6),))`."""
+    """A query has a text and the spans of its masks: `Query("[MASK] is a town.", (CharSpan(0, 6),))`."""
 
     text: str
     mask_spans: tuple[CharSpan, ...]
 
 
 def first_words(text: str, count: int, tokenize: Tokenizer) -> str:
-    """The text up to the end of its word number `count`; all of it if it has no more."""
+    """Returns the text up to the end of its word number `count`, or the whole text if it has no more words."""
     reach = (count + 4) * CHARS_PER_WORD
     while True:
         words = tokenize(text[:reach])
@@ -37,7 +37,8 @@ def first_words(text: str, count: int, tokenize: Tokenizer) -> str:
 
 
 def title_names(title: str) -> list[str]:
-    """
+    """Returns the title, and the title without its parenthesis.
+
     >>> title_names("Mercury (planet)")
     ['Mercury (planet)', 'Mercury']
     """
@@ -46,9 +47,9 @@ def title_names(title: str) -> list[str]:
 
 
 def anonymise(text: str, names: Iterable[str], tokenize: Tokenizer, spaced: bool) -> Query:
-    """`text` with every occurrence of `names` replaced by `MASK_TOKEN`: whole words only, without regard to case.
+    """Replaces every occurrence of `names` in `text` by `MASK_TOKEN`, as whole words and without regard to case.
 
-    Masks with nothing but white space between them merge.
+    Masks with only white space between them are merged.
     """
     boundaries = Boundaries(text, tokenize(text), spaced)
     found = sorted(
@@ -74,7 +75,7 @@ def anonymise(text: str, names: Iterable[str], tokenize: Tokenizer, spaced: bool
 
 
 def query_problem(query: Query, anchor_text: str, lang: str) -> str | None:
-    """Why a query cannot be asked for `anchor_text`, if so: `query_contains_anchor`, or `query_has_no_words`."""
+    """Returns why a query cannot be asked for `anchor_text`: `query_contains_anchor`, `query_has_no_words`, or None."""
     if query_holds(anchor_text, query.text, query.mask_spans, lang):
         return "query_contains_anchor"
     edges = [0, *(edge for span in query.mask_spans for edge in span), len(query.text)]

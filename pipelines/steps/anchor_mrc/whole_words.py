@@ -1,4 +1,4 @@
-"""Where a phrase stands in a text as whole words."""
+"""Finds the occurrences of a phrase in a text that are whole words."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from schemas.spans import CharSpan
 
 
 class Boundaries:
-    """Where words of a text may begin and end, to ask whether a span is made of whole words.
+    """The word boundaries of a text, which decide whether a span consists of whole words.
 
-    A span is, if it runs from the start of one of `tokens` to the end of one. In languages whose words are `spaced`,
-    also if no letter, digit or mark touches it: "U.S" of the token "U.S." is a whole word to a reader.
+    A span does if it starts where one of `tokens` starts and ends where one ends. In languages whose words are
+    `spaced`, it also does if no letter, digit or mark touches it: "U.S" of the token "U.S." is a word to a reader.
     """
 
     def __init__(self, text: str, tokens: Sequence[CharSpan], spaced: bool) -> None:
@@ -21,25 +21,29 @@ class Boundaries:
         self.ends = {token.end for token in tokens}
 
     def hold(self, start: int, end: int) -> bool:
+        """Returns whether text[start:end] consists of whole words."""
         return (start in self.starts and end in self.ends) or (self.spaced and stands_alone(self.text, start, end))
 
 
 def whole_words(
     phrase: str, boundaries: Boundaries, *, ignore_case: bool, within: CharSpan | None = None
 ) -> Iterator[CharSpan]:
-    """The occurrences of `phrase` that are whole words, in all of the text or `within` a part of it.
+    """Yields the occurrences of `phrase` that are whole words, in all of the text or `within` a part of it.
 
-    Any white space matches a blank of the phrase.
+    A blank of the phrase matches any white space.
     """
     text = boundaries.text
-    for found in pattern_of(phrase, ignore_case).finditer(text, *(within or CharSpan(0, len(text)))):
-        if boundaries.hold(*found.span()):
-            yield CharSpan(*found.span())
+    for match in pattern_of(phrase, ignore_case).finditer(text, *(within or CharSpan(0, len(text)))):
+        if boundaries.hold(*match.span()):
+            yield CharSpan(*match.span())
 
 
 class Searchable:
-    """A text that is asked often whether a reader would find a phrase in it, without regard to case: as whole words
-    where words are spaced, anywhere elsewhere. Stricter than `whole_words`: for texts that must not hold a phrase."""
+    """A text that is searched for many phrases, which it must not contain, without regard to case.
+
+    In languages whose words are spaced, phrases are found as whole words, in others anywhere. This finds more than
+    `whole_words`.
+    """
 
     def __init__(self, text: str, spaced: bool) -> None:
         self.text, self.spaced = text, spaced
@@ -49,10 +53,10 @@ class Searchable:
         return any(map(self._mentions, phrases))
 
     def _mentions(self, phrase: str) -> bool:
-        if _folded(phrase) not in self._folded:  # most are told apart so, tens of times as fast as by a pattern
+        if _folded(phrase) not in self._folded:  # rules out most phrases, and is tens of times as fast as a pattern
             return False
-        found = pattern_of(phrase, True).finditer(self.text)
-        return any(not self.spaced or stands_alone(self.text, *match.span()) for match in found)
+        matches = pattern_of(phrase, True).finditer(self.text)
+        return any(not self.spaced or stands_alone(self.text, *match.span()) for match in matches)
 
 
 def _folded(text: str) -> str:

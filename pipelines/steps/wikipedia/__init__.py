@@ -1,1 +1,1 @@
-"""Wikipedia dumps → pages, titles and the table of titles."""
+"""Reads Wikipedia dumps: pages, their titles, and the table of titles."""

@@ -1,11 +1,14 @@
-"""The blocks of a bzip2 file, read from any byte on: what lets several workers read one such file.
+"""Reads the blocks of a bzip2 file from any byte on, so that several workers can read one file.
 
-A bzip2 block says nothing of where it begins but for a 48-bit mark, at any bit of a byte; it can be decompressed
-without the blocks before it. So marks are searched for at all eight shifts, and what stands between two of them is
-wrapped in a stream of its own. Streams that follow each other (multistream files, pbzip2) are blocks like any other.
+A bzip2 block begins with a 48-bit mark, at any bit of a byte, and can be decompressed without the blocks before it. So
+marks are searched for at all eight shifts, and the bits between two marks are wrapped in a stream of their own. In a
+file of several streams (multistream files, pbzip2) the blocks of all streams are read in the same way.
 
-The same 48 bits may stand inside a block by chance. A mark is therefore believed only if what follows decompresses,
-and the block's own checksum agrees, up to one of the next marks.
+    bits    …│ block mark │ checksum │ data …   │ block mark │ checksum │ data …   │ end mark │ …
+             └─────────── a block ─────────────┘ └─────────── a block ─────────────┘
+
+The same 48 bits may occur inside a block by chance. A mark is therefore accepted only if the bits up to one of the next
+marks decompress and match the block's own checksum.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import IO, NamedTuple, cast
 
 import numpy as np
 
-# Compressed, and generous: bzip2 adds at most 1% and 600 bytes to the 900,000 bytes of its largest block.
+# The largest compressed block: bzip2 adds at most 1% and 600 bytes to the 900,000 bytes of its largest block.
 MAX_BLOCK_BYTES = 1 << 20
 READ_BYTES = 1 << 20
 
@@ -25,33 +28,33 @@ _MARK_BITS, _CRC_BITS = 48, 32
 _STREAM_HEADER = int.from_bytes(b"BZh9", "big")  # 9: room for the blocks of every level
 
 
-# The five bytes that a shifted mark fills whole → by how many bits it is shifted, and which mark it is.
+# The five bytes that a shifted mark fills completely → (its shift in bits, the mark).
 _SHIFTED_MARKS = {
     (mark << 8 >> shift).to_bytes(7, "big")[1:6]: (shift, mark)
     for mark in (_BLOCK_MARK, _END_MARK)
     for shift in range(8)
 }
-# Whether two bytes, the first as the low byte, begin one of these: one look-up finds all sixteen, almost for nothing.
+# Indexed by two bytes, the first as the low byte: True if one of these begins with them. One fast look-up for all 16.
 _BEGINS_MARK = np.zeros(1 << 16, dtype=bool)
 _BEGINS_MARK[[int.from_bytes(middle[:2], "little") for middle in _SHIFTED_MARKS]] = True
 
 
 class Block(NamedTuple):
-    """What one block holds, decompressed."""
+    """One block, decompressed."""
 
-    start: int  # the byte of the file in which its mark begins
-    data: bytes | None  # None where it cannot be decompressed
-    truncated: bool = False  # whether that is because the file ends inside it
+    start: int  # byte of the file in which its mark begins
+    data: bytes | None  # None: it cannot be decompressed
+    truncated: bool = False  # it cannot be decompressed because the file ends inside it
 
 
 def read_blocks(file: IO[bytes], start: int) -> Iterator[Block]:
-    """The blocks whose mark begins at byte `start` of the file or after it, in order, one at a time.
+    """Yields the blocks whose marks begin at byte `start` of the file or after it, in order.
 
-    Reading in ranges gives what reading from 0 gives: a mark inside a block that begins before `start` is not taken
-    for a block. A damaged block comes without data; damage to its mark costs the block before it too.
+    Reading in ranges gives the same blocks as reading from 0: a mark inside a block that begins before `start` is not
+    taken for a block. A damaged block has no data. If its mark is damaged, the block before it is lost too.
     """
     window = _Window(file, start)
-    after_block = False  # a block has been read, so no mark is inside one that begins before `start`
+    after_block = False  # True: a block was read, so no later mark is inside a block that begins before `start`
     while (mark := window.next_block()) is not None:
         block, end = _read_block(window, mark)
         after_block |= block.data is not None
@@ -61,7 +64,7 @@ def read_blocks(file: IO[bytes], start: int) -> Iterator[Block]:
 
 
 def _read_block(window: _Window, mark: int) -> tuple[Block, int]:
-    """The block that begins at the bit `mark`, and the bit from which to look for the next one."""
+    """Returns the block that begins at bit `mark`, and the bit from which to look for the next one."""
     end = None
     for end in window.marks_after(mark):
         data = _decompress(window.bits(mark, end), end - mark)
@@ -71,7 +74,7 @@ def _read_block(window: _Window, mark: int) -> tuple[Block, int]:
 
 
 def _decompress(block: int, bits: int) -> bytes | None:
-    """The data of a block of so many bits, wrapped in a stream of its own; None if they are not exactly a block."""
+    """Decompresses the last `bits` bits of the number `block`; returns None if they are not exactly one block."""
     if bits < _MARK_BITS + _CRC_BITS:
         return None
     # The checksum of a stream of one block is that of the block, which follows its mark.
@@ -88,7 +91,7 @@ def _decompress(block: int, bits: int) -> bytes | None:
 
 
 def _is_inside_block(file: IO[bytes], mark: int) -> bool:
-    """Whether a block that begins before the bit `mark` reaches beyond it."""
+    """Returns whether a block that begins before bit `mark` ends after it."""
     window = _Window(file, max(0, mark // 8 - MAX_BLOCK_BYTES))
     while (earlier := window.next_block()) is not None and earlier < mark:
         block, end = _read_block(window, earlier)
@@ -99,7 +102,7 @@ def _is_inside_block(file: IO[bytes], mark: int) -> bool:
 
 
 class _Window:
-    """A moving part of a file, and the marks in it, which are told by the bit of the file at which they begin."""
+    """A moving part of a file, and the marks in it; a mark's position is the bit of the file at which it begins."""
 
     def __init__(self, file: IO[bytes], start: int) -> None:
         self.at_end = False
@@ -111,11 +114,11 @@ class _Window:
 
     @property
     def end(self) -> int:
-        """The byte up to which the file has been read."""
+        """The byte of the file up to which it has been read."""
         return self._start + len(self._data)
 
     def next_block(self) -> int | None:
-        """The first block mark; the window moves up to it."""
+        """Moves the window to the first block mark and returns its position, or None at the file's end."""
         while True:
             for bit, mark in self._marks:
                 if mark == _BLOCK_MARK:
@@ -126,38 +129,38 @@ class _Window:
                 return None
 
     def marks_after(self, position: int) -> Iterator[int]:
-        """The marks of either kind beyond the bit `position`, as far as a block that begins there can reach."""
+        """Yields the marks of either kind after bit `position`, as far as a block that begins there can reach."""
         limit = position + 8 * MAX_BLOCK_BYTES
         while True:
-            for bit, _ in [found for found in self._marks if position < found[0] <= limit]:
+            for bit, _ in [mark for mark in self._marks if position < mark[0] <= limit]:
                 yield bit
                 position = bit
             if 8 * self._scanned > limit or not self._read():
                 return
 
     def bits(self, start: int, end: int) -> int:
-        """The bits [start, end) as a number."""
+        """Returns the bits [start, end) as a number."""
         first, last = start // 8, -(-end // 8)
         number = int.from_bytes(self._data[first - self._start : last - self._start], "big")
         return number >> (8 * last - end) & ((1 << (end - start)) - 1)
 
     def forget(self, position: int) -> None:
-        """Drops what precedes the bit `position`."""
-        self._marks = [found for found in self._marks if found[0] >= position]
+        """Drops the bits before bit `position`."""
+        self._marks = [mark for mark in self._marks if mark[0] >= position]
         dropped = min(position // 8, self._scanned) - self._start
         del self._data[:dropped]
         self._start += dropped
 
     def _read(self) -> bool:
-        """Reads on, and finds the marks that have come to lie in the window. False at the file's end."""
+        """Reads on and finds the new marks; returns False at the file's end."""
         self._file.seek(self.end)
         read = self._file.read(READ_BYTES)
         self.at_end = not read
         self._data += read
         unseen = bytes(self._data[self._scanned - self._start :])
-        for place in _mark_candidates(unseen):
-            shift, mark = _SHIFTED_MARKS.get(unseen[place : place + 5], (0, 0))
-            bit = 8 * (self._scanned + place - 1) + shift
+        for offset in _mark_candidates(unseen):
+            shift, mark = _SHIFTED_MARKS.get(unseen[offset : offset + 5], (0, 0))
+            bit = 8 * (self._scanned + offset - 1) + shift
             if mark and self.bits(bit, bit + _MARK_BITS) == mark:
                 self._marks.append((bit, mark))
         self._scanned = max(self._scanned, self.end - 6)
@@ -165,10 +168,10 @@ class _Window:
 
 
 def _mark_candidates(data: bytes) -> list[int]:
-    """Where, in order, two bytes begin the middle of a mark that lies wholly in the data."""
-    found = []
+    """Returns, in order, the offsets at which the middle of a mark may begin that is completely in the data."""
+    candidates = []
     for offset in (0, 1):
         pairs = np.frombuffer(data[offset : len(data) - (len(data) - offset) % 2], dtype="<u2")
-        found.append(2 * np.flatnonzero(_BEGINS_MARK[pairs]) + offset)
-    places = np.sort(np.concatenate(found))
-    return cast("list[int]", places[(places >= 1) & (places <= len(data) - 6)].tolist())
+        candidates.append(2 * np.flatnonzero(_BEGINS_MARK[pairs]) + offset)
+    offsets = np.sort(np.concatenate(candidates))
+    return cast("list[int]", offsets[(offsets >= 1) & (offsets <= len(data) - 6)].tolist())

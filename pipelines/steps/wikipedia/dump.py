@@ -1,8 +1,13 @@
-"""MediaWiki's XML exports (schemas 0.3 to 0.11), page by page; one file may be read by several workers.
+"""Reads MediaWiki's XML exports (schemas 0.3 to 0.11) page by page; several workers may read one file.
 
 A file is cut into ranges of its bytes as stored: plain XML at any byte, bzip2 (of one stream or many) at its blocks;
-xz, gzip and zstd are one range. A page belongs to the range in which its `<page>` starts, for bzip2 to the one in
-which the block begins that holds the first byte of `<page>`. So all ranges together give every page once, in order.
+xz, gzip and zstd are one range. A page belongs to the range in which its `<page>` starts. For bzip2, this is the range
+in which the block begins that holds the first byte of `<page>`. So all ranges together give every page once, in order.
+
+    range          0              1              2
+    bytes     ├──────────────┼──────────────┼──────────────┤
+    pages      <head> <page 1>  <page 2> <page 3>  <page 4>
+    read by           0         0        1         2            (page 2 starts in range 0 and ends in range 1)
 """
 
 from __future__ import annotations
@@ -24,7 +29,7 @@ from schemas.errors import InputError
 
 __all__ = ["Damage", "DumpRange", "Page", "SiteInfo", "plan_ranges", "read_pages", "read_siteinfo"]
 
-MAX_HEAD_BYTES = 1 << 20  # what precedes the first page
+MAX_HEAD_BYTES = 1 << 20  # of the XML before the first page
 READ_BYTES = 1 << 20
 
 _SPLITTABLE = ("", ".bz2")
@@ -32,7 +37,7 @@ _TAIL_BYTES = 64
 
 
 class SiteInfo(NamedTuple):
-    """What `<siteinfo>` says; empty, with `first_letter`, where an export has none."""
+    """The content of `<siteinfo>`; if an export has none, all fields are empty and `first_letter` is True."""
 
     name: str
     dbname: str  # "swwiki", or ""
@@ -42,7 +47,7 @@ class SiteInfo(NamedTuple):
 
 
 class DumpRange(NamedTuple):
-    """Part of one dump file that one worker reads: its bytes [start, end), as stored."""
+    """The part of a dump file that one worker reads: its bytes [start, end), as stored."""
 
     path: str
     start: int
@@ -50,7 +55,7 @@ class DumpRange(NamedTuple):
 
 
 def read_siteinfo(path: str) -> SiteInfo:
-    """Reads the head of the file only. `InputError` for what is no export, cannot be decompressed or has a DTD."""
+    """Reads the head of a file. Raises `InputError` if it is no export, cannot be decompressed or has a DTD."""
     head, _ = _read_head(path)
     start = head.find(b"<siteinfo")
     if start < 0:
@@ -65,9 +70,9 @@ def read_siteinfo(path: str) -> SiteInfo:
 
 
 def plan_ranges(path: str, range_bytes: int) -> list[DumpRange]:
-    """The file in ranges of about equal size, none larger than `range_bytes`; one range where it cannot be split.
+    """Cuts a file into ranges of about equal size, at most `range_bytes` each, or one range if it cannot be split.
 
-    Reads the head and asks for the size, nothing else. Raises as `read_siteinfo`.
+    Reads only the head and the size. Raises the same errors as `read_siteinfo`.
     """
     _, encoding = _read_head(path)
     with open_raw(path) as file:
@@ -78,9 +83,9 @@ def plan_ranges(path: str, range_bytes: int) -> list[DumpRange]:
 
 
 def read_pages(part: DumpRange) -> Iterator[Page | Damage]:
-    """The pages, of all namespaces, that start in the range, in the file's order.
+    """Yields the pages of all namespaces that start in the range, in the file's order.
 
-    Holds one page and one bzip2 block at a time. Raises `InputError` where nothing of the file can be read.
+    Holds one page and one bzip2 block in memory. Raises `InputError` if nothing of the file can be read.
     """
 
     @cache
@@ -100,7 +105,7 @@ _DOCTYPE = re.compile(rb"<!(?:DOCTYPE(?!\s+html)|ENTITY)", re.IGNORECASE)
 
 
 def _read_head(path: str) -> tuple[bytes, str]:
-    """What precedes the pages, as far as the end of `<siteinfo>` if there is one, as UTF-8; and the file's encoding."""
+    """Reads the XML before the pages, to the end of `<siteinfo>` if there is one, as UTF-8; and the file's encoding."""
     encoding, chunks = _open_text(path)
     with closing(chunks):
         head = b""
@@ -133,7 +138,10 @@ def _read_head(path: str) -> tuple[bytes, str]:
 
 
 def _open_text(path: str) -> tuple[str, Generator[bytes, None, None]]:
-    """The encoding, UTF-8 or one of UTF-16, and the text in UTF-8. The text raises `InputError` where it ends early."""
+    """Returns the encoding, UTF-8 or one of UTF-16, and an iterator over the text in UTF-8.
+
+    The iterator raises `InputError` if the compressed file ends early.
+    """
     chunks = read_chunks(path)
     first = b""
     while len(first) < 4 and (chunk := next(chunks, b"")):
@@ -167,7 +175,7 @@ _END = b"</mediawiki>"
 
 
 def _pieces(part: DumpRange) -> Iterator[Piece]:
-    """The XML from the range's start to the file's end."""
+    """Yields the XML from the range's start to the file's end."""
     encoding = _read_head(part.path)[1] if part.start == 0 else "UTF-8"
     suffix = compression_suffix(part.path)
     if encoding != "UTF-8" or suffix not in _SPLITTABLE:
@@ -214,7 +222,7 @@ def _bz2_pieces(part: DumpRange) -> Iterator[Piece]:
 
 
 def _check_end(tail: bytes) -> Iterator[Piece]:
-    # The last of several bzip2 blocks may hold the end's end only.
+    # The last of several bzip2 blocks may hold only the last bytes of `</mediawiki>`.
     if not (tail.rstrip().endswith(_END) or _END.endswith(tail.rstrip())):
         yield Piece(True, Damage("truncated", f"the file ends without {_END.decode()}: pages may be missing"))
 

@@ -1,4 +1,4 @@
-"""Pages of a dump → a table of articles (plain text, anchors, where their links lead) and of redirects."""
+"""Makes a table of a dump's pages: articles (plain text, anchors, their targets) and redirects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipelines.steps.wikitext.site import Site
 from schemas.anchor_mrc import AnchorCounts
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 
-REDIRECT = "redirect"  # a page's kind, beside those of `page_kind`
+REDIRECT = "redirect"  # the kind of a page that `page_kind` does not return
 
 PAGES_SCHEMA = pa.schema(
     [
@@ -24,17 +24,19 @@ PAGES_SCHEMA = pa.schema(
         ("revision_id", pa.int64()),
         ("title", pa.string()),
         ("kind", pa.string()),
-        ("redirect", pa.string()),  # the title that a redirect leads to; null: an article, or a redirect to nowhere
+        ("redirect", pa.string()),  # title that a redirect leads to; null: an article, or no valid title
         ("text", pa.string()),
         ("anchor_edges", pa.list_(pa.int32())),  # start, end, start, end …
-        ("targets", pa.list_(pa.string())),  # of each anchor; "": a section of this page; null: no title
-        ("rules", pa.list_(pa.int32())),  # of each anchor, the bits of titles.RULES
-        ("names", pa.list_(pa.string())),  # what the lead shows in bold
+        ("targets", pa.list_(pa.string())),  # a title for each anchor; "": a section of this page; null: no valid title
+        ("rules", pa.list_(pa.int32())),  # for each anchor the bits of `titles.RULES`
+        ("names", pa.list_(pa.string())),  # the bold texts of the lead
     ]
 )
 
 
 class _Row(NamedTuple):
+    """A row of `PAGES_SCHEMA`."""
+
     page_id: int
     revision_id: int
     title: str
@@ -50,7 +52,10 @@ class _Row(NamedTuple):
 def pages_table(
     pages: Iterable[Page | ExtractedPage | Damage | BadLine], site: Site, corpus: str
 ) -> tuple[pa.Table, AnchorCounts, list[Reject]]:
-    """The main namespace's pages, in their order; counts of all pages; rejects of what could not be read."""
+    """Returns a table of `PAGES_SCHEMA` with the main namespace's pages, in order; counts; and rejects.
+
+    Pages of other namespaces and redirects are only counted. Damage and bad lines are rejects.
+    """
     rows: list[_Row] = []
     rejects: list[Reject] = []
     read = elsewhere = redirects = 0

@@ -1,12 +1,12 @@
-"""Title → article, for every title of a wiki: some 15 bytes each, mapped into memory, so that a machine holds it once.
+"""A table that maps every title of a wiki to its article, with about 15 bytes per title.
 
-Titles are known by a 64-bit hash. Articles are numbered 0…N-1 in the order of their titles' hashes, so that a page's
-number depends on what the wiki holds, and not on the order in which its dump was read. Redirects are resolved when
-the table is built (decision 11 of anchor-MRC).
+A title is stored as a 64-bit hash. Articles are numbered 0…A-1 in the order of their titles' hashes, so that an
+article's number depends on the wiki alone, and not on the order in which its dump was read. Redirects are resolved when
+the table is built. The file is mapped into memory, so that all workers of a machine share one copy:
 
-polyspan-titles/1
-{"arrays": {"keys": ["<u8", 1200], …}, "checksum": "9f…", "counts": {"articles": 1000, …}}
-the arrays' bytes, in that order, little-endian, from the next multiple of 64 bytes
+    polyspan-titles/1
+    {"arrays": {"keys": ["<u8", 1200], …}, "checksum": "9f…", "counts": {"articles": 1000, …}}
+    the arrays' bytes, in the order of the header, little-endian, from the next multiple of 64 bytes
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from pipelines.steps.common.paths import is_remote
 from schemas.errors import InputError
 
 KINDS = ("article", "disambiguation", "list", "red", "loop")
-"""What a title can lead to; the last two are no pages: nothing, and redirects that lead to one another."""
+"""The kinds of targets: "red" is a missing page, "loop" is a circle of redirects, the others are pages."""
 
-MAX_HOPS = 32  # along redirects; MediaWiki itself shows one, and bots shorten longer chains
+MAX_HOPS = 32  # of redirects in a chain; MediaWiki follows one, and bots shorten longer chains
 
 _NAME, _VERSION = "polyspan-titles", 1
 _TYPES = {"keys": "<u8", "locators": "<i8", "numbers": "<i4", "redirects": "|u1", "kinds": "|u1"}
@@ -39,72 +39,80 @@ _STATES = {"article": 0, "disambiguation": 1, "list": 2, "redirect": _REDIRECT}
 
 
 class TitleRecord(NamedTuple):
-    """One page of the main namespace, titles normalised (`pipelines.steps.wikipedia.titles`)."""
+    """A page of the main namespace; its titles are normalised (`pipelines.steps.wikipedia.titles`)."""
 
     title: str
-    redirect: str | None  # where a redirect leads; None: no redirect, or one that leads out of the main namespace
+    redirect: str | None  # target of a redirect; None: no redirect, or one that leads out of the main namespace
     kind: str  # "article", "disambiguation", "list" or "redirect"
-    locator: int  # where the page is; of two pages of one title, the lower wins
+    locator: int  # the caller's address of the page; of two pages with one title, the lower is kept
 
 
 class TitleCounts(NamedTuple):
-    """What became of the records that a table was built from."""
+    """Counts of the records that a table was built from."""
 
-    articles: int  # disambiguation pages and lists among them
+    articles: int  # including disambiguation pages and lists
     redirects: int
-    red_redirects: int  # of the redirects: to no page of the main namespace
-    loops: int  # of the redirects: to one another
-    duplicate_titles: int  # records dropped because another one has their title
+    red_redirects: int  # redirects whose target is no page of the main namespace
+    loops: int  # redirects that lead to one another
+    duplicate_titles: int  # records dropped because another record has the same title
     equal_hashes: int  # records dropped because another title has the same hash
 
 
 class Resolution(NamedTuple):
-    """Where a title leads: `Resolution(17, "article", True)`."""
+    """The target of a title: `Resolution(17, "article", True)`."""
 
-    article: int  # its number; -1: no page
-    kind: str  # of KINDS
+    article: int  # number of the article; -1: no page
+    kind: str  # one of KINDS
     via_redirect: bool
 
 
 class Resolutions(NamedTuple):
-    """Where N titles lead."""
+    """The targets of N titles."""
 
     articles: NDArray[np.int32]  # (N,); -1: no page
-    kinds: NDArray[np.uint8]  # (N,) places in KINDS
+    kinds: NDArray[np.uint8]  # (N,) indices into KINDS
     via_redirect: NDArray[np.bool_]  # (N,)
 
 
 class TitleTable:
-    """T titles of A articles. Built by `build_titles`, or loaded."""
+    """A title table maps T titles to A articles. It is built by `build_titles` or loaded from a file.
+
+    titles (T):  keys    numbers    redirects          articles (A):  kinds  locators
+    Hound        0x11…   0          1                  0 (Dog)        0      7
+    Dog          0x2a…   0          0                  1 (Mercury)    1      3
+    Mercury      0x90…   1          0
+    Round        0xc5…   -2 (loop)  1
+    """
 
     def __init__(self, arrays: dict[str, NDArray[Any]], counts: TitleCounts) -> None:
         self.keys = arrays["keys"]  # (T,) hashes of titles, ascending
-        self.numbers = arrays["numbers"]  # (T,) the article that the title leads to, or _RED, _LOOP
-        self.redirects = arrays["redirects"]  # (T,) 1: the title is a redirect's
-        self.locators = arrays["locators"]  # (A,) by article number
-        self.kinds = arrays["kinds"]  # (A,) places in KINDS
+        self.numbers = arrays["numbers"]  # (T,) number of the article that the title leads to, or _RED, _LOOP
+        self.redirects = arrays["redirects"]  # (T,) 1: the title belongs to a redirect
+        self.locators = arrays["locators"]  # (A,) the articles' locators
+        self.kinds = arrays["kinds"]  # (A,) indices into KINDS
         self.counts = counts
 
     def resolve(self, title: str) -> Resolution:
-        """Where a normalised title leads. `resolve_all` is ten times as fast for many."""
+        """Looks up one normalised title. `resolve_all` is ten times as fast for many."""
         articles, kinds, via_redirect = self.resolve_all([title])
         return Resolution(int(articles[0]), KINDS[kinds[0]], bool(via_redirect[0]))
 
     def resolve_all(self, titles: Sequence[str]) -> Resolutions:
-        """Where normalised titles lead."""
+        """Looks up normalised titles."""
         keys = np.frombuffer(b"".join(map(_digest, titles)), "<u8")[::2]
         numbers, via_redirect = np.full(len(keys), _RED, np.int32), np.zeros(len(keys), bool)
         if len(self.keys):
-            places = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
-            known = self.keys[places] == keys
-            numbers[known] = self.numbers[places[known]]
-            via_redirect[known] = self.redirects[places[known]]
+            rows = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+            known = self.keys[rows] == keys
+            numbers[known] = self.numbers[rows[known]]
+            via_redirect[known] = self.redirects[rows[known]]
         kinds = np.full(len(keys), KINDS.index("red"), np.uint8)
         kinds[numbers == _LOOP] = KINDS.index("loop")
         kinds[numbers >= 0] = self.kinds[numbers[numbers >= 0]]
         return Resolutions(np.maximum(numbers, -1), kinds, via_redirect)
 
     def save(self, file: BinaryIO) -> None:
+        """Writes the table in the format above."""
         arrays = {name: np.ascontiguousarray(getattr(self, name), type_) for name, type_ in _TYPES.items()}
         described = {name: [array.dtype.str, len(array)] for name, array in arrays.items()}
         counts = self.counts._asdict()
@@ -116,7 +124,10 @@ class TitleTable:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> TitleTable:
-        """Reads all of it once. `InputError` for another file, another version, a truncated or altered file."""
+        """Maps a file into memory and verifies its checksum, which reads all of it.
+
+        Raises `InputError` for another kind of file, another version, a truncated or altered file.
+        """
         where = os.fspath(path)
         data = _map(where)
         name, _, version = data[:64].split(b"\n")[0].decode("utf-8", "replace").partition("/")
@@ -148,16 +159,18 @@ class TitleTable:
 
 
 def build_titles(records: Iterable[TitleRecord]) -> TitleTable:
-    """The table of a whole wiki, the same for every order of its pages. Takes some 150 bytes of memory a record.
+    """Builds the table of a whole wiki, which is the same for every order of its pages.
+
+    Needs about 150 bytes of memory per record.
 
     >>> table = build_titles([TitleRecord("Dog", None, "article", 7), TitleRecord("Hound", "Dog", "redirect", 8)])
-    >>> table.resolve("Hound"), table.locators[0]
+    >>> table.resolve("Hound"), int(table.locators[0])
     (Resolution(article=0, kind='article', via_redirect=True), 7)
     """
     digests, targets, states, locators = bytearray(), bytearray(), bytearray(), array("q")
     for title, redirect, kind, locator in records:
         digests += _digest(title)
-        targets += _digest(redirect or "")[:8]  # no page's title is empty
+        targets += _digest(redirect or "")[:8]  # the hash of "" is unknown: no page's title is empty
         states.append(_REDIRECT if redirect is not None else _STATES[kind])
         locators.append(locator)
     keys, checks = np.frombuffer(digests, "<u8").reshape(-1, 2).T
@@ -192,13 +205,20 @@ def build_titles(records: Iterable[TitleRecord]) -> TitleTable:
 
 
 def _follow(keys: NDArray[np.uint64], redirects: NDArray[np.bool_], targets: NDArray[np.uint64]) -> NDArray[np.int32]:
-    """(T,) the article of each title. `targets` are the keys to which the redirects lead, in the titles' order."""
+    """Returns (T,) the article that each title leads to. `targets` are the keys of the redirects' targets, in order.
+
+    Pointers are doubled, so that n rounds follow 2**n hops:
+
+        title      0  1  2  3   T=4: nowhere     redirects 0→1→2, 3→unknown; 2 is an article
+        leads_to   1  2  2  4   4
+        round 1    2  2  2  4   4
+    """
     nowhere = len(keys)
-    places = np.searchsorted(keys, targets)
-    known = np.append(keys, 0)[places] == targets
+    rows = np.searchsorted(keys, targets)
+    known = np.append(keys, 0)[rows] == targets
     leads_to = np.arange(nowhere + 1)
-    leads_to[:-1][redirects] = np.where(known, places, nowhere)
-    for _ in range(MAX_HOPS.bit_length() - 1):  # each time twice as many hops
+    leads_to[:-1][redirects] = np.where(known, rows, nowhere)
+    for _ in range(MAX_HOPS.bit_length() - 1):
         leads_to = leads_to[leads_to]
     numbers = np.cumsum(~redirects) - 1
     numbers[redirects] = _LOOP
@@ -206,14 +226,14 @@ def _follow(keys: NDArray[np.uint64], redirects: NDArray[np.bool_], targets: NDA
 
 
 def _like_previous(*columns: NDArray[Any]) -> NDArray[np.bool_]:
-    """(N,) whether a row of sorted columns is the same as the one before it."""
+    """Returns (N,) True where a row of sorted columns is the same as the row before it."""
     like = np.zeros(len(columns[0]), bool)
     like[1:] = np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
     return like
 
 
 def _digest(title: str) -> bytes:
-    """Sixteen bytes: a title's key in the table, and as much again to notice two titles of one key."""
+    """Returns 16 bytes: a title's key in the table, and 8 more bytes to detect two titles with the same key."""
     return hashlib.blake2b(title.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 

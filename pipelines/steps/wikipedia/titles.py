@@ -1,7 +1,7 @@
-"""Titles of pages: what a link's target means, and which pages define nothing (decisions 11 and 13 of anchor-MRC).
+"""Normalises the titles that links lead to, and recognises pages that define no entity.
 
-The rules are MediaWiki's own (its manual's "Page title" and "Links"), applied in the order in which they matter:
-entities, percent escapes, fragment, invisible characters and white space, leading colon, prefix, first letter.
+The rules are MediaWiki's own (its manual's "Page title" and "Links"), applied in this order: entities, percent escapes,
+fragment, invisible characters and white space, leading colon, prefix, first letter.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ESCAPE = re.compile("%[0-9A-Fa-f]{2}")
 _INVISIBLE = re.compile("[\u200e\u200f\u202a-\u202e]")
 _SPACES = re.compile("[ _\u00a0\u1680\u180e\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 
-# Most targets need nothing, or a capital. Of invalid titles, only one that is too long fits.
+# Most targets need no rule, or only a capital. The only invalid titles that match are too long ones.
 _PLAIN = "[^ ./\0-\x1f\x7f<>\\[\\]{}|#%&_:~\ufffd\u00a0\u1680\u180e\u2000-\u200a\u200e\u200f\u2028-\u202f\u205f\u3000]+"
 _SIMPLE = re.compile(f"{_PLAIN}(?: {_PLAIN})*")
 _ILLEGAL = re.compile(
@@ -47,16 +47,17 @@ _DOTTED_I = frozenset({"az", "gag", "kaa", "tr"})  # "i" has a dotted capital
 
 
 class LinkTarget(NamedTuple):
-    """Where a link leads: `LinkTarget("New York City", 20)` for [[New_York City#History]]."""
+    """The target of a link: `LinkTarget("New York City", 20)` for [[New_York City#History]]."""
 
     title: str  # normalised; "" for a section of the page itself
     rules: int  # the bits of RULES that changed the target
 
 
 def normalize_target(target: str, site: Site) -> LinkTarget | None:
-    """The title in the main namespace that a link's target means, or None: elsewhere, or no valid title.
+    """Returns the title in the main namespace that a link's target means.
 
-    An unknown prefix is part of the title ("2001: A Space Odyssey"). Chinese variants stay as they are written.
+    Returns None for other namespaces and wikis and for invalid titles. An unknown prefix is part of the title ("2001: A
+    Space Odyssey"). Chinese variants are not converted.
     """
     if _SIMPLE.fullmatch(target) and (target.isascii() or unicodedata.is_normalized("NFC", target)):
         title = _capitalized(target, site)
@@ -97,7 +98,7 @@ def normalize_target(target: str, site: Site) -> LinkTarget | None:
 
 
 def normalize_title(title: str, site: Site) -> str:
-    """A page's title as `normalize_target` writes it. A dump's titles are so already, other sources' may not be."""
+    """Returns a page's title in the form of `normalize_target`, which titles of dumps have already."""
     title = _SPACES.sub(" ", _INVISIBLE.sub("", title)).strip(" ")
     return _capitalized(unicodedata.normalize("NFC", title), site)
 
@@ -114,7 +115,7 @@ def _percent_decoded(title: str) -> str:
 
 
 def _capitalized(title: str, site: Site) -> str:
-    """With a capital as its first letter, where that is one letter: `ß` stays, and so does Georgian, which has none."""
+    """Capitalises the first letter if its capital is one letter (not `ß`); Georgian has no capitals."""
     first = title[:1]
     if not site.first_letter or first.isupper():
         return title
@@ -127,7 +128,7 @@ def _capitalized(title: str, site: Site) -> str:
 
 
 def page_kind(title: str, wikitext: str, site: Site) -> str:
-    """By title, templates and categories: "article", or "disambiguation" or "list", which define nothing."""
+    """Returns "article", or "disambiguation" or "list", which define no entity, by title, templates and categories."""
     kinds = _page_kinds(site.lang)
     if kinds.disambiguation_title.search(title) or kinds.disambiguation_text.search(wikitext):
         return "disambiguation"
@@ -145,17 +146,17 @@ class _PageKinds(NamedTuple):
 
 @cache
 def _page_kinds(lang: str) -> _PageKinds:
-    """The patterns of `pipelines/data/wiki/page_kinds.tsv` for one language, which include those of every language."""
-    found: dict[str, list[str]] = {"template": [], "category": [], "suffix": [], "list": [], "list template": []}
-    for row_lang, what, names in table_rows("page_kinds.tsv"):
+    """Compiles the patterns of `pipelines/data/wiki/page_kinds.tsv` for one language and for every language (`*`)."""
+    names_of: dict[str, list[str]] = {"template": [], "category": [], "suffix": [], "list": [], "list template": []}
+    for row_lang, sign, names in table_rows("page_kinds.tsv"):
         if row_lang in ("*", lang):
-            found[what] += [names] if what == "list" else names.split(" | ")
-    category = rf"\[\[[^][|:\n]{{1,40}}:\s{{0,9}}(?:{_any_of(found['category'])})\s{{0,9}}[]|]"
+            names_of[sign] += [names] if sign == "list" else names.split(" | ")
+    category = rf"\[\[[^][|:\n]{{1,40}}:\s{{0,9}}(?:{_any_of(names_of['category'])})\s{{0,9}}[]|]"
     return _PageKinds(
-        re.compile(rf" \((?:{_any_of(found['suffix'])})\)$", re.IGNORECASE),
-        re.compile(f"{_template(found['template'])}|__DISAMBIG__|{category}", re.IGNORECASE),
-        re.compile("|".join(found["list"])),
-        re.compile(_template(found["list template"]), re.IGNORECASE),
+        re.compile(rf" \((?:{_any_of(names_of['suffix'])})\)$", re.IGNORECASE),
+        re.compile(f"{_template(names_of['template'])}|__DISAMBIG__|{category}", re.IGNORECASE),
+        re.compile("|".join(names_of["list"])),
+        re.compile(_template(names_of["list template"]), re.IGNORECASE),
     )
 
 
@@ -164,6 +165,6 @@ def _template(names: list[str]) -> str:
 
 
 def _any_of(names: list[str]) -> str:
-    """A pattern of the names; `*` stands for anything within a name."""
+    """Returns a pattern of the names, in which `*` matches anything within a name."""
     patterns = (r"[^][|{}\n]*?".join(map(re.escape, name.split("*"))).replace(r"\ ", "[ _]+") for name in names)
     return "|".join(patterns) or "(?!)"

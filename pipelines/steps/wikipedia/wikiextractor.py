@@ -1,8 +1,8 @@
-"""Pages that WikiExtractor (`--json --links`) has made of a dump: one JSON object a line, links as HTML.
+"""Reads pages that WikiExtractor (`--json --links`) has made of a dump: one JSON object per line, links as HTML.
 
-{"id": "12", "revid": "72", "url": "…", "title": "Dog", "text": "A &lt;a href=\\"Pet\\"&gt;pet&lt;/a&gt;."}
+    {"id": "12", "revid": "72", "url": "…", "title": "Dog", "text": "A &lt;a href=\\"Pet\\"&gt;pet&lt;/a&gt;."}
 
-Its text has lost list lines, redirects and bold type, so a dump gives more; see `pipelines/steps/wikipedia/dump.py`.
+Its text lacks list items, redirects and bold type, so a dump gives more (`pipelines/steps/wikipedia/dump.py`).
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class ExtractedPage(NamedTuple):
-    """One article, as far as the file knows it."""
+    """An article, with the fields that the file has."""
 
     page_id: int
-    revision_id: int  # 0 where the file does not say: WikiExtractor before 3.0
+    revision_id: int  # 0 if the file does not have it: WikiExtractor before 3.0
     title: str
-    text: PlainText  # nothing is bold
+    text: PlainText  # without bold spans
 
 
 class ExtractedFile(NamedTuple):
-    """A file of WikiExtractor's, plain or compressed."""
+    """A file that WikiExtractor wrote, plain or compressed."""
 
     path: str
 
 
 class BadLine(NamedTuple):
-    """A line that is no page, yielded in its place."""
+    """A line that is no page; it is yielded in the page's stead."""
 
     line: int  # 1-based
-    reason: str  # "not_json", "bad_page" (a field is missing or of another type), or that of a `BadText`
+    reason: str  # "not_json", "bad_page" (a field is missing or has another type), or the reason of a `BadText`
     excerpt: str
 
 
 def read_extracted(lines: Iterable[str | BadText]) -> Iterator[ExtractedPage | BadLine]:
-    """The pages of one file's lines (`pipelines.steps.common.files.read_lines`). Blank lines are nothing."""
+    """Yields the pages of one file's lines (`pipelines.steps.common.files.read_lines`), and skips blank lines."""
     for number, line in enumerate(lines, start=1):
         if isinstance(line, BadText):
             yield BadLine(number, line.reason, line.text)
@@ -72,12 +72,12 @@ def _page(line: str, number: int) -> ExtractedPage | BadLine:
 
 
 def anchored_text(text: str) -> PlainText:
-    """Text whose links are HTML as text with anchors; their targets stay quoted, as `normalize_target` expects.
+    """Converts text whose links are HTML to text with anchors; targets stay quoted, as `normalize_target` expects.
 
-    Whether the text is escaped once more depends on the version; links show it, and where there are none it is.
+    Some versions escape the text once more. Links show whether it is escaped; a text without links is.
 
     >>> anchored_text('A &lt;a href="Pet"&gt;pet&lt;/a&gt; &amp; more.')
-    PlainText("A pet & more.", (Anchor(2, 5, "Pet"),), ())
+    PlainText(text='A pet & more.', anchors=(Anchor(start=2, end=5, target='Pet'),), bold=())
     """
     if not _LINK.search(text):
         text = html.unescape(text)
@@ -98,6 +98,6 @@ def anchored_text(text: str) -> PlainText:
 
 
 def _without_title(text: str, title: str) -> str:
-    """Without the first line where that is the title, as in older versions."""
+    """Drops the first line if it is the title, as in older versions."""
     first, _, rest = text.partition("\n")
     return rest if html.unescape(first).strip().removesuffix(".") == title else text

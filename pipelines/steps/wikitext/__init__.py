@@ -1,1 +1,1 @@
-"""A page's wikitext → plain text with its links."""
+"""Turns a page's wikitext into plain text with its links."""

@@ -1,4 +1,4 @@
-"""Stages of the wikitext scanner: lines and their marks (headings, lists), and the quotes of bold and italic text."""
+"""Stages of the wikitext scanner that handle lines with their marks (headings, lists) and quotes (bold, italic)."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ import re
 from pipelines.steps.wikitext.literals import JOINT, hide
 
 BOLD, NOT_BOLD = "\x16", "\x17"
-"""Around bold text of the lead."""
+"""They enclose bold text of the lead."""
 
 _LIST_MARKS = frozenset("*#:;")
-_ROW_MARKS = frozenset("|{ ")  # a row outside a table is what is left of a broken one
+_ROW_MARKS = frozenset("|{ ")  # a row outside a table is the rest of a broken table
 _COLON = re.compile(r"\[\[[^\[\]\n]*\]\]|:")
 
 
 def plain_lines(text: str) -> tuple[str, str]:
-    """The lines of the lead, and those from the first heading on: paragraphs, headings and items of lists.
+    """Returns the lines of the lead, and the lines from the first heading on: paragraphs, headings and list items.
 
-    Marks and quotes, blanks at the ends of lines and empty lines are gone; in the lead, bold text stands between marks.
+    Marks of lines, quotes, blanks at the ends of lines and empty lines are dropped. In the lead, bold text is enclosed
+    in `BOLD` and `NOT_BOLD`.
     """
-    pieces: list[str] = []  # lines, each after the newline or blank that parts it from what is before
+    pieces: list[str] = []  # lines, each after the newline or blank that separates it from the line before
     lead: int | None = None
     in_paragraph = False
     for line in text.split("\n"):
@@ -59,14 +60,14 @@ def _plain_line(line: str, mark_bold: bool) -> str:
 
 
 def _heading_text(line: str) -> tuple[str, bool]:
-    """The text of a line that begins with "=", and whether it is a heading."""
+    """Returns the text of a line that begins with "=", and whether it is a heading."""
     line = line.rstrip(" ")
     level = min(len(line) - len(line.lstrip("=")), len(line) - len(line.rstrip("=")), (len(line) - 1) // 2, 6)
     return line[level : len(line) - level], level > 0
 
 
 def _term_and_definition(item: str) -> tuple[str, str]:
-    """A term and its definition, if one stands behind a colon outside links."""
+    """Splits a list item at its first colon outside links into a term and its definition."""
     colon = next((match.start() for match in _COLON.finditer(item) if match[0] == ":"), len(item))
     return item[:colon], item[colon + 1 :]
 
@@ -77,10 +78,10 @@ _TARGET = re.compile(r"\[\[[^\[\]|]+(?=[|\]])")
 
 
 def _drop_quotes(line: str, mark_bold: bool) -> str:
-    """`line` without the quotes that make text italic ('') or bold (''').
+    """Drops the quotes that make text italic ('') or bold (''').
 
-    MediaWiki's rules: of four apostrophes the first is text, of more than five all but five; and where both bold and
-    italic text would stay open at the line's end, one bold mark is an apostrophe and an italic mark.
+    The rules are MediaWiki's: of four apostrophes the first is text, of more than five all but five are. If both bold
+    and italic text would stay open at the line's end, one bold mark is an apostrophe and an italic mark.
     """
     if "[[" in line:
         line = _TARGET.sub(_hide_quotes, line)
@@ -111,12 +112,12 @@ def _drop_quotes(line: str, mark_bold: bool) -> str:
 
 
 def _hide_quotes(target: re.Match[str]) -> str:
-    """A link's target, in which quotes are text."""
+    """Hides the quotes in a link's target, where they are text."""
     return f"[[{hide(target[0][2:])}" if "''" in target[0] else target[0]
 
 
 def _apostrophe(marks: list[int], texts: list[str]) -> int | None:
-    """Which bold mark is an apostrophe: after a word of one letter, else after a longer word, else after a blank."""
+    """Returns which bold mark is an apostrophe: one after a word of one letter, a longer word, or a blank."""
     candidates: dict[str, int] = {}
     for number, (mark, before) in enumerate(zip(marks, texts, strict=False)):
         if mark == 3:

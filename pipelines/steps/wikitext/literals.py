@@ -1,7 +1,7 @@
-"""What is no markup in wikitext: comments and extension tags, which go first, and text that must never become markup.
+"""Stages of the wikitext scanner that drop comments and extension tags, and hide text that must not become markup.
 
 A character of `<nowiki>` or of an entity that would be markup is replaced by one control character, which XML cannot
-hold and no regex of the scanner matches; `restore` puts it back when all markup is gone. So offsets never move.
+contain and no regex of the scanner matches. `restore` puts it back when all markup is gone. So offsets never move.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _HIDE = dict(zip(map(ord, _MARKUP), _HIDDEN, strict=True))
 _RESTORE = dict(zip(_HIDDEN, _MARKUP, strict=True))
 _HIDDEN_AMPERSAND = _HIDE[ord("&")]
 JOINT = "\x15"
-"""Where something invisible keeps two pieces of markup apart (`<nowiki/>`), or a link from the letters after it."""
+"""It separates two pieces of markup (`<nowiki/>`), or a link from the letters after it, and is invisible."""
 
 _DROPPED = (
     "ref references math chem ce gallery timeline score graph chart mapframe maplink hiero imagemap inputbox rss "
@@ -23,15 +23,15 @@ _DROPPED = (
     "includeonly phonos"
 )
 EXTENSIONS = f"{_DROPPED} nowiki pre".split()
-# A tag's attributes end at the next "<", so that a page of tags without end is read once.
+# A tag's attributes end at the next "<", so that a page of unclosed tags is read in linear time.
 _TOKEN = re.compile(rf"<!--|<(/?)({'|'.join(EXTENSIONS)})(?=[\s/>])[^<>]*>", re.IGNORECASE)
 
 
 def drop_extensions(text: str) -> str:
-    """`text` without comments and extension tags; what stands in nowiki is hidden from all further stages.
+    """Drops comments and extension tags, and hides the text in nowiki from all further stages.
 
-    As in MediaWiki, the first that opens wins, a tag that is never closed is no extension, and a comment that is never
-    closed takes the rest of the page.
+    As in MediaWiki, the first one that opens wins, a tag that is never closed is no extension, and a comment that is
+    never closed takes the rest of the page.
     """
     tokens = list(_TOKEN.finditer(text)) if "<" in text else []
     if not tokens:
@@ -43,7 +43,7 @@ def drop_extensions(text: str) -> str:
         token = tokens[number]
         number += 1
         start, end = token.span()
-        if start < position or token[1]:  # inside what has gone, or a closing tag of nothing
+        if start < position or token[1]:  # inside dropped text, or a closing tag without an opening one
             continue
         shown = ""
         if token[2] is None:
@@ -71,7 +71,7 @@ def drop_extensions(text: str) -> str:
     return "".join(pieces)
 
 
-# Blanks of every width are one blank; direction marks, soft hyphens and byte-order marks are not seen.
+# Blanks of every width become " "; direction marks, soft hyphens and byte-order marks are invisible.
 _BLANKS = "\t\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
 _BLANKS += "\u2028\u2029\u202f\u205f\u3000"
 _UNSEEN = "\xad\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
@@ -80,18 +80,18 @@ _ODD_SPACE = re.compile(f"[{_BLANKS}{_UNSEEN}]")
 
 
 def plain_spaces(text: str) -> str:
-    """`text` with " " for blanks of every kind and without characters that nobody sees; newlines stay."""
+    """Replaces blanks of every kind by " " and drops invisible characters; newlines stay."""
     return _ODD_SPACE.sub(lambda match: _SPACES[match[0]], text)
 
 
 _ENTITY = re.compile(r"&(?:#[xX]([0-9a-fA-F]{1,6})|#([0-9]{1,7})|([A-Za-z][A-Za-z0-9]{1,31}));")
-# MediaWiki's own names of the right-to-left mark are dropped, as is the mark.
+# MediaWiki's own names of the right-to-left mark; they are dropped like the mark itself.
 _RIGHT_TO_LEFT_MARK = re.compile("&(?:רלמ|رلم);")
 _TARGET_WITH_ENTITY = re.compile(r"\[\[([^\[\]|&\n]*&[^\[\]|\n]*)([|\]])")
 
 
 def decode_entities(text: str) -> str:
-    """`text` with one character for each entity, which is no markup, and with entities left alone in links' targets."""
+    """Replaces each entity by its character, which is no markup; entities in links' targets stay."""
     if "&" not in text:
         return text
     text = text.replace("&nbsp;", " ").replace("]]&", f"]]{JOINT}&")
@@ -113,7 +113,7 @@ def _character(match: re.Match[str]) -> str:
             return match[0]
     else:
         code = int(hexadecimal, 16) if hexadecimal else int(decimal)
-        # What XML cannot hold, and the unused codes after ASCII, are no characters for MediaWiki either.
+        # As in MediaWiki, code points that XML cannot contain and the control codes after ASCII are no characters.
         if (code < 32 and code not in (9, 10, 13)) or 127 <= code < 160 or 0xD800 <= code < 0xE000 or code > 0x10FFFF:
             return match[0]
         character = chr(code)
@@ -123,17 +123,17 @@ def _character(match: re.Match[str]) -> str:
 
 
 def hide(text: str) -> str:
-    """`text` with the characters hidden that could be markup."""
+    """Hides the characters that could be markup."""
     return text.translate(_HIDE)
 
 
 def hidden_in(text: str) -> str:
-    """The hidden characters that stand in `text`."""
+    """Returns the hidden characters that occur in `text`."""
     return "".join(filter(text.__contains__, _HIDDEN))
 
 
 def restore(text: str, hidden: str) -> str:
-    """`text` with the hidden characters as they were written."""
+    """Puts the hidden characters back as they were written."""
     for character in hidden:
         text = text.replace(character, _RESTORE[character])
     return text

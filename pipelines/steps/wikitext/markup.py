@@ -1,4 +1,4 @@
-"""Stages of the wikitext scanner: what goes from a page, tables to categories, before its lines and links are read."""
+"""Stages of the wikitext scanner that drop markup, from tables to categories, before lines and links are read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TABLE = re.compile(r"\n[ \t:*#;]*(?:(\{\|)|\|\}(?!\}))|<(?:(table)|/table)\b[^<
 
 
 def drop_tables(text: str) -> str:
-    """`text` without tables and what is nested in them. Of one without an end its first line goes."""
+    """Drops tables with their content; of a table without end, only its first line."""
     if "{|" not in text and "<table" not in text and "<TABLE" not in text:
         return text
     waiting: list[int] = []
@@ -49,7 +49,7 @@ _SHOWN = {"br": " ", "b": BOLD, "strong": BOLD, **dict.fromkeys(_BLOCKS.split(),
 
 
 def drop_tags(text: str) -> str:
-    """`text` without HTML's tags; a block is a paragraph, a line break a blank. Unknown tags are text."""
+    """Drops HTML's tags. A block becomes a paragraph, a line break a blank; unknown tags are text."""
     return _TAG.sub(_tag_text, text) if "<" in text else text
 
 
@@ -57,7 +57,7 @@ def _tag_text(tag: re.Match[str]) -> str:
     shown = _SHOWN.get(tag[2].lower(), "")
     if shown == BOLD and tag[1]:
         return NOT_BOLD
-    # A title holds no tags, and letters after one are no link trail.
+    # A title contains no tags, and letters after a tag are no link trail.
     return shown or (JOINT if tag.string.startswith(("[[", "]]"), tag.start() - 2) else "")
 
 
@@ -72,7 +72,7 @@ _PREFERRED = ("zh-hans", "zh-cn", "zh")
 
 
 def convert_variants(text: str, lang: str) -> str:
-    """`text` with one variant of each conversion: simplified Chinese, or else the first that is given."""
+    """Chooses one variant of each conversion: simplified Chinese, or else the first one."""
     if lang not in _CONVERTED:
         return text
     for _ in range(_MAX_NESTED):
@@ -101,7 +101,7 @@ def _variant(match: re.Match[str]) -> str:
     return next((texts[variant] for variant in _PREFERRED if variant in texts), texts[rules[0][1]])
 
 
-# Words that switch something on, and external links
+# Magic words (`__NOTOC__`) and external links
 
 _MAGIC_WORD = re.compile(r"__([^\s\[\]|]{2,40}?)__")
 _ENGLISH_MAGIC = frozenset(
@@ -115,7 +115,7 @@ _EXTERNAL_LINK = re.compile(
 
 
 def drop_magic_words(text: str) -> str:
-    """`text` without `__NOTOC__` and its like, which each language calls by its own names, in capitals."""
+    """Drops magic words such as `__NOTOC__`, which each language has under its own names, in capitals."""
     if "＿＿" in text:
         text = text.replace("＿＿", "__")
     return _MAGIC_WORD.sub(_magic_text, text) if "__" in text else text
@@ -125,14 +125,14 @@ def _magic_text(match: re.Match[str]) -> str:
     word = match[1]
     if word.upper() in _ENGLISH_MAGIC:
         return ""
-    # Other languages' words stand alone, and are longer than `__FILE__`.
+    # Other languages' magic words touch no letter or digit; ASCII ones are longer than `__FILE__`.
     start, end = match.span()
-    is_alone = not any(match.string[at : at + 1].isalnum() for at in (start - 1, end))
+    is_alone = not any(match.string[index : index + 1].isalnum() for index in (start - 1, end))
     return "" if is_alone and word == word.upper() and (len(word) > 4 or not word.isascii()) else match[0]
 
 
 def show_external_links(text: str) -> str:
-    """`text` with the label alone of each external link."""
+    """Replaces each external link by its label."""
     return _EXTERNAL_LINK.sub(r"\1", text)
 
 
@@ -140,17 +140,17 @@ def show_external_links(text: str) -> str:
 
 _PREFIXED = re.compile(r"\[\[[ _]{0,2}(:?)([^\[\]|:#<>\n]{1,60}):")
 _BRACKETS = re.compile(r"\[\[|\]\]")
-_NEAR = 100  # brackets after which a link without an end makes us pair all of the page's
-# A label may hold single brackets. It ends at the next "[[", so of links in a link only the innermost is one.
+_NEAR = 100  # brackets to look at for a link's end before all brackets of the page are paired
+# A label may contain single brackets, but no "[[": of nested links only the innermost is a link.
 LABEL = r"[^\[\]]*(?:(?:\[(?!\[)[^\[\]]*\]|\[(?!\[|[^\[\]]*\])|\](?!\]))[^\[\]]*)*"
 _PLAIN_LINK = re.compile(rf"\[\[[ _]{{0,2}}:?([^\[\]|\n]*)(?:\|({LABEL}))?\]\]")
 _FILE, _CATEGORY = 6, 14
 
 
 def drop_prefixed_links(text: str, site: Site) -> str:
-    """`text` without files, categories and links to other languages; of others out of the main namespace, the label.
+    """Drops files, categories and links to other languages, and replaces links to other namespaces by their labels.
 
-    Links with a prefix that the wiki does not know are titles with a colon, and stay.
+    Links with an unknown prefix stay: they are titles with a colon.
     """
     pieces: list[str] = []
     position = 0
@@ -183,7 +183,7 @@ def drop_prefixed_links(text: str, site: Site) -> str:
 
 
 def _near_end(text: str, inside: int) -> int:
-    """Where the link ends whose text begins at `inside`, links in it included, or -1 if that is not near."""
+    """Returns the end of the link whose text begins at `inside` and may contain links, or -1 if it is not near."""
     depth = 1
     for number, bracket in enumerate(_BRACKETS.finditer(text, inside)):
         depth += 1 if bracket[0] == "[[" else -1
@@ -195,7 +195,7 @@ def _near_end(text: str, inside: int) -> int:
 
 
 def _paired(text: str) -> dict[int, int]:
-    """Where each link that begins at a position ends."""
+    """Maps the start of each link to its end."""
     ends: dict[int, int] = {}
     waiting: list[int] = []
     for bracket in _BRACKETS.finditer(text):

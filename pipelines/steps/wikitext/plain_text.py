@@ -1,8 +1,8 @@
-"""From wikitext to plain text with its links as anchors (mPMR, 2.2, "Wikipedia articles with anchor annotations").
+"""Converts wikitext to plain text with anchors (mPMR, 2.2, "Wikipedia articles with anchor annotations").
 
-Each stage rewrites the whole page with compiled regexes and leaves links as they are, brackets and all; the last one
-takes the links out and notes where their text comes to stand, so that offsets are carried through no other stage. Every
-pattern reads a page in time linear in its length, whatever stands in it.
+Each stage rewrites the whole page with compiled regexes and leaves links unchanged, with their brackets. The last stage
+removes the brackets and computes the offsets of the links' texts, so that no other stage has to carry offsets. Every
+pattern reads any page in time linear in its length.
 """
 
 from __future__ import annotations
@@ -36,33 +36,34 @@ from pipelines.steps.wikitext.templates import drop_templates
 
 
 class Anchor(NamedTuple):
-    """A link's text: `text[start:end]` is what a reader sees, trail included."""
+    """The text of a link: `text[start:end]` is what a reader sees, including the link's trail."""
 
     start: int  # characters
     end: int
-    target: str  # as written, "#section" included
+    target: str  # as written, including "#section"
 
 
 class PlainText(NamedTuple):
-    """What a reader sees of a page: paragraphs, headings and list items, one a line, no blank at either end of a line.
+    """The text of a page that a reader sees: paragraphs, headings and list items, one per line, without outer blanks.
 
-    >>> plain_text("'''Nairobi''' ni [[Mji mkuu|mji]] wa [[Kenya]].", site)
-    PlainText("Nairobi ni mji wa Kenya.", (Anchor(11, 14, "Mji mkuu"), Anchor(18, 23, "Kenya")), ((0, 7),))
+    `plain_text("'''Nairobi''' ni [[Mji mkuu|mji]] wa [[Kenya]].", site)` returns
+    `PlainText("Nairobi ni mji wa Kenya.", (Anchor(11, 14, "Mji mkuu"), Anchor(18, 23, "Kenya")), ((0, 7),))`.
     """
 
     text: str
     anchors: tuple[Anchor, ...]  # links to articles of this wiki, by position
-    bold: tuple[tuple[int, int], ...]  # [start, end) of what is bold before the first heading
+    bold: tuple[tuple[int, int], ...]  # [start, end) of bold text before the first heading
 
 
 def plain_text(wikitext: str, site: Site) -> PlainText:
-    """The text, anchors and bold names of a page, in time linear in its length; nothing in `wikitext` is an error.
+    """Returns the text, anchors and bold names of a page, in time linear in its length. It never raises.
 
-    Templates, tables, references, files, categories and code go (templates with a list of exceptions); what a reader
-    sees of the rest stays. Markup that its author left open is text, as in MediaWiki.
+    Templates (with a list of exceptions), tables, references, files, categories and code are dropped. Markup that its
+    author left open is text, as in MediaWiki.
     """
     page = drop_extensions(f"\n{wikitext}\n")
-    for before, after in (("]]", "''"), ("]]", "{{"), ("''", "{{")):  # what must not meet when the second is gone
+    # These pairs must not meet other markup when the second is dropped.
+    for before, after in (("]]", "''"), ("]]", "{{"), ("''", "{{")):
         page = page.replace(f"{before}{after}", f"{before}{JOINT}{after}")
     page = drop_tags(drop_tables(drop_templates(page)))
     page = decode_entities(plain_spaces(page))
@@ -87,14 +88,14 @@ def plain_text(wikitext: str, site: Site) -> PlainText:
 
 # Links
 
-# A third bracket before it, or nothing but blanks in it, and it is no title.
+# No link has a third bracket before it or only blanks in it.
 _LINK = re.compile(rf"\[\[(?<!\[\[\[)(?! *[|\]])([^\[\]|\n<>{{}}{JOINT}]+)(?:\|({LABEL}))?\]\]")
 _EDGES = f" {BOLD}{NOT_BOLD}{JOINT}"
 _Links = list[tuple[int, int, str]]
 
 
 def _split_links(text: str, site: Site) -> tuple[str, _Links]:
-    """`text` without the links' brackets and targets, and the links: start, end, target."""
+    """Returns the text without the links' brackets and targets, and the links: start, end, target."""
     trail_of = site.link_trail.match
     pieces = _LINK.split(text)
     shown_pieces = ["", pieces[0]]
@@ -138,7 +139,7 @@ def _letters_at_end(text: str, letters: frozenset[str]) -> str:
 
 
 def _percent_decoded(title: str) -> str:
-    """`title` with %C3%A9 as é, if that is what it can mean."""
+    """Decodes %C3%A9 to é if the title is valid UTF-8 and printable then."""
     try:
         decoded = unquote(title, errors="strict")
     except UnicodeDecodeError:
@@ -150,7 +151,10 @@ _BRACKETED_END = re.compile(r" ?(?:\([^()]*\)|（[^（）]*）)$")
 
 
 def _without_label(target: str, label: str | None) -> str:
-    """What a link without a label shows; of an empty label, the title without prefix and what only tells it apart."""
+    """Returns the text of a link without a label; with an empty one (`[[a|]]`), the title without prefix and qualifier.
+
+    The qualifier is its parenthesis, or the part after a comma ("Boston, Lincolnshire").
+    """
     if label is None:
         title = target.lstrip(" ").removeprefix(":")
         return _percent_decoded(title) if "%" in title else title
@@ -159,14 +163,14 @@ def _without_label(target: str, label: str | None) -> str:
     return short if count else title.partition(", ")[0]
 
 
-# A last look: marks, and the blanks that meet where one goes
+# The last stage: drops marks, and the blanks that meet when a mark is dropped
 
 _MARKS = f"{BOLD}{NOT_BOLD}{JOINT}"
 _MARK_RUN = re.compile(rf"[{_MARKS}][ \n{_MARKS}]*")
 
 
 class _Cut(NamedTuple):
-    """A run of marks and blanks in the old text, of which one blank or newline stays, or nothing."""
+    """A run of marks and blanks in the old text, which is replaced by one blank, one newline or "" in the new text."""
 
     start: int
     end: int
@@ -175,7 +179,7 @@ class _Cut(NamedTuple):
 
 
 def _tidied(text: str, links: _Links) -> tuple[str, _Links, list[tuple[int, int]]]:
-    """`text` without marks, its links there, and the bold spans that the marks in it told."""
+    """Returns the text without marks, the links with their new offsets, and the bold spans that the marks enclosed."""
     pieces: list[str] = []
     cuts: list[_Cut] = []
     bold: list[tuple[int, int]] = []
@@ -205,7 +209,7 @@ def _tidied(text: str, links: _Links) -> tuple[str, _Links, list[tuple[int, int]
 
 
 def _moved(links: _Links, cuts: list[_Cut]) -> Iterator[tuple[int, int, str]]:
-    """`links` where they stand after `cuts`; marks at a link's edges are no part of it."""
+    """Yields the links with their offsets after the cuts; marks at a link's edges do not belong to it."""
     starts = [cut.start for cut in cuts]
     for start, end, target in links:
         before = bisect_right(starts, start) - 1

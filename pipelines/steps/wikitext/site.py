@@ -1,7 +1,8 @@
 """The rules of one Wikipedia that decide what a link is: names of namespaces, prefixes of other wikis, link trails.
 
 A dump's <siteinfo> names its namespaces, but not their aliases ("Image:" in every wiki, "Hình:" in Vietnamese), and a
-cut or converted dump may carry another wiki's. So the tables of `pipelines/data/wiki` add each language's own names.
+shortened or converted dump may have another wiki's <siteinfo>. So the tables of `pipelines/data/wiki` add each
+language's own names.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _DATA = Path(__file__).parents[2] / "data" / "wiki"
 
 
 def table_rows(file: str) -> Iterator[list[str]]:
-    """The rows of one of `pipelines/data/wiki`'s tables: columns stand between tabs, remarks after `#`."""
+    """Yields the rows of a table of `pipelines/data/wiki`: columns separated by tabs; comment lines begin with #."""
     for line in (_DATA / file).read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
             yield unicodedata.normalize("NFC", line).split("\t")
@@ -33,11 +34,11 @@ def _prefixes(kind: str) -> frozenset[str]:
 
 
 LANGUAGE_PREFIXES = _prefixes("language")
-"""Wikipedias' codes: without a leading colon, a link to one is shown beside the page, not in its text."""
+"""The codes of Wikipedias. A link to one, without a leading colon, is shown beside the page and not in its text."""
 
 PROJECT_PREFIXES = _prefixes("project")
 
-# What every wiki understands besides its own names; the second half where it has such a namespace.
+# Names that every wiki has besides its own ones; those of _ENGLISH_EXTRA only if it has the namespace.
 _ENGLISH = {
     -2: "media",
     -1: "special",
@@ -68,13 +69,13 @@ _ENGLISH_EXTRA = {
     829: "module talk",
 }
 
-# A dump's address, of a Wikimedia project.
+# The address of a Wikimedia project, in a dump's <siteinfo>.
 _HOST = re.compile(
     r"(?:https?:)?//(?P<wiki>[\w-]+)\.(?:m\.)?"
     r"(?P<project>wikipedia|wiktionary|wikibooks|wikinews|wikiquote|wikisource|wikiversity|wikivoyage|wikimedia)\.org/",
     re.IGNORECASE,
 )
-# Wikipedias whose code is not their language's.
+# Codes of Wikipedias that differ from their languages' codes.
 _OTHER_CODES = {
     "als": "gsw",
     "bat-smg": "sgs",
@@ -89,28 +90,27 @@ _OTHER_CODES = {
 }
 
 
-# Where particles are written together with the word after them: و[[كتاب]] is one link. ($linkPrefixExtension)
+# Languages that write particles together with the next word: و[[كتاب]] is one link ($linkPrefixExtension).
 _LINK_PREFIXES = {"ar": frozenset("أإآابتثجحخدذرزسشصضطظعغفقكلمنهويىءئؤة" + ascii_letters)}
 
 
 @dataclass(frozen=True)
 class Site:
-    """Rules of one wiki. Prefixes are lower-cased, with " " for "_", in Unicode's composed form (NFC).
+    """The rules of one wiki. Prefixes are in lower case, with " " for "_", in Unicode's composed form (NFC).
 
-    >>> site.namespaces["picha"], "wikt" in site.interwiki, site.link_trail.match("[[mbwa]]ni ", 8)[0]
-    (6, True, 'ni')
+    In Swahili, `namespaces["picha"]` is 6, and `link_trail.match("[[mbwa]]ni ", 8)[0]` is "ni".
     """
 
     lang: str  # "sw"
     first_letter: bool  # whether titles begin with a capital, so that [[dog]] is "Dog"
-    namespaces: Mapping[str, int]  # local, English and alias names; none of key 0
-    interwiki: frozenset[str]  # what leads to another wiki, project or language, unless it is a namespace's name here
-    link_trail: re.Pattern[str]  # .match(text, position) just after "]]": letters that belong to the link's text, or ""
-    link_prefix: frozenset[str] = frozenset()  # letters that belong to it just before "[["
+    namespaces: Mapping[str, int]  # local, English and alias names → keys; key 0 has no name
+    interwiki: frozenset[str]  # prefixes of other wikis, projects and languages; names of namespaces precede them
+    link_trail: re.Pattern[str]  # matches, after "]]", letters that belong to the link's text, or ""
+    link_prefix: frozenset[str] = frozenset()  # letters that belong to the link's text before "[["
 
 
 def site_of(lang: str, siteinfo: SiteInfo) -> Site:
-    """The rules of the wiki of `lang`, whose dump says `siteinfo`. What the dump says counts before the tables."""
+    """Returns the rules of the wiki of `lang`. Names in its dump's `siteinfo` override those of the tables."""
     keys = {key for key, _ in siteinfo.namespaces}
     english = _ENGLISH | {key: names for key, names in _ENGLISH_EXTRA.items() if key in keys}
     names = {_prefix(name): key for key, aliases in english.items() for name in aliases.split("|")}
@@ -123,7 +123,7 @@ def site_of(lang: str, siteinfo: SiteInfo) -> Site:
 
 
 def siteinfo_problem(lang: str, siteinfo: SiteInfo) -> str | None:
-    """In words, why this is no dump of the Wikipedia of `lang`; None where it is, or does not say.
+    """Returns why this is no dump of the Wikipedia of `lang`, in words; None if it is one or does not say.
 
     >>> siteinfo_problem("vi", SiteInfo("Wikipedia", "swwiki", "https://sw.wikipedia.org/wiki/Mwanzo", True, ()))
     'its <siteinfo> says swwiki (https://sw.wikipedia.org/wiki/Mwanzo), the Wikipedia of "sw" and not of "vi"'

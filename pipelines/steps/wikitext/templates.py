@@ -1,4 +1,4 @@
-"""Templates out of wikitext: dropped, but for the text of those that `pipelines/data/wiki/kept_templates.tsv` names."""
+"""Drops templates from wikitext, except the text of those that `pipelines/data/wiki/kept_templates.tsv` lists."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 _TABLE = Path(__file__).parents[2] / "data" / "wiki" / "kept_templates.tsv"
 _MAX_DEPTH = 40  # MediaWiki's own limit
-_MAX_KEPT_CHARS = 5000  # a longer text is a page's layout, not a sentence's words
+_MAX_KEPT_CHARS = 5000  # a longer text is the layout of a page, and no part of a sentence
 
 _BRACES = re.compile(r"\{\{+|\}\}+")
 _SEPARATORS = " ,;:、，；"
@@ -18,19 +18,19 @@ _FUNCTION = re.compile(r"(formatnum|uc|lc|ucfirst|lcfirst|nowrap):", re.IGNORECA
 
 
 class _Open(NamedTuple):
-    """Opening braces that wait for their end."""
+    """Opening braces whose closing braces have not been read yet."""
 
     braces: int
-    start: int  # where in the page what they enclose begins
-    piece: int  # the piece that holds the braces; what they enclose follows it
+    start: int  # offset in the page at which the enclosed text begins
+    piece: int  # index of the piece that holds the braces; the pieces after it are enclosed
 
 
 def drop_templates(text: str) -> str:
-    """`text` with each template, innermost first, replaced by what it shows of its parameters, mostly nothing.
+    """Replaces each template, innermost first, by the parameters that it shows, which is mostly "".
 
-    Braces are paired as MediaWiki does: three with three are a parameter, which shows its default, two with two a
-    template. One pass, whatever the nesting; templates nested deeper than `_MAX_DEPTH` show nothing. Braces without a
-    partner are text.
+    Braces are paired as in MediaWiki: three with three are a parameter, which shows its default, two with two a
+    template. Any nesting takes one pass. Templates nested deeper than `_MAX_DEPTH` show nothing. Unpaired braces are
+    text.
     """
     if "{{" not in text:
         return text
@@ -56,7 +56,7 @@ def drop_templates(text: str) -> str:
             count -= closed
             if braces > closed:
                 if braces - closed > 1:
-                    waiting.append(_Open(braces - closed, len(text), first))  # its name is what the inner one shows
+                    waiting.append(_Open(braces - closed, len(text), first))  # its name is the inner one's text
                 pieces.append("{" * (braces - closed))
             if shown:
                 pieces.append(shown)
@@ -72,7 +72,9 @@ _HOLE_END = re.compile(rf"[{_SEPARATORS}]*([)）]?)")
 
 
 def _close_hole(pieces: list[str], text: str, position: int) -> int:
-    """Where the text goes on behind a template that shows nothing; brackets and commas that enclosed it alone go, too.
+    """Returns where the text continues after a template that shows nothing.
+
+    Brackets and commas that enclose only the template are dropped.
 
     >>> drop_templates("India ({{IPA|x}}; 1950) and Nepal ({{IPA|y}}) or Bhutan (1950, {{IPA|z}})")
     'India (1950) and Nepal  or Bhutan (1950)'
@@ -92,7 +94,7 @@ def _close_hole(pieces: list[str], text: str, position: int) -> int:
 
 
 def _shown(text: str, inside: int, pieces: list[str], closed: int) -> str:
-    """What a template or parameter shows, whose name begins at `inside`, and which is `pieces` by now."""
+    """Returns the text of a template or parameter whose name begins at `inside` and whose content is `pieces`."""
     if closed == 3:
         body = "".join(pieces)
         return "".join(_split(body)[1:2]) if len(body) <= _MAX_KEPT_CHARS else ""
@@ -110,7 +112,7 @@ def _shown(text: str, inside: int, pieces: list[str], closed: int) -> str:
 
 
 def _text_of(body: str, rule: tuple[tuple[str, ...], ...]) -> str:
-    """The parameters of a template that `rule` names.
+    """Returns the parameters of a template that `rule` names.
 
     >>> _text_of("lang|fr|[[Paris|la ville]]", (("2", "text"),))
     '[[Paris|la ville]]'
@@ -130,21 +132,21 @@ def _text_of(body: str, rule: tuple[tuple[str, ...], ...]) -> str:
 
 
 def _split(body: str) -> list[str]:
-    """`body` at each "|" that is not inside a link."""
-    found: list[str] = []
+    """Splits `body` at each "|" that is not inside a link."""
+    parameters: list[str] = []
     inside = 0
     for piece in body.split("|"):
         if inside > 0:
-            found[-1] = f"{found[-1]}|{piece}"
+            parameters[-1] = f"{parameters[-1]}|{piece}"
         else:
-            found.append(piece)
+            parameters.append(piece)
         inside = max(inside + piece.count("[[") - piece.count("]]"), 0)
-    return found
+    return parameters
 
 
 @cache
 def _kept() -> dict[str, str | tuple[tuple[str, ...], ...]]:
-    """Template's name → the text that it stands for, or the parameters that it shows, each by its possible names."""
+    """Reads the table: template's name → its text, or for each parameter that it shows the parameter's names."""
     table: dict[str, str | tuple[tuple[str, ...], ...]] = {}
     for line in _TABLE.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):

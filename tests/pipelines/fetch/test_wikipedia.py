@@ -426,7 +426,7 @@ def test_one_slow_connection_is_left_for_another(mirror: FakeMirror, tmp_path: P
     assert left_in(tmp_path) == {NAME: CONTENT} and mirror.waits == [2, 2]
 
 
-def test_attempts_that_bring_next_to_nothing_are_counted(mirror: FakeMirror, tmp_path: Path) -> None:
+def test_attempts_without_progress_are_counted(mirror: FakeMirror, tmp_path: Path) -> None:
     mirror.publish()
     mirror.faults[FILE] = [drop_after(1)] * 20
     with pytest.raises(InputError, match=rf"the connection ended at byte {download.ATTEMPTS} of 102,400; 6 attempts"):
@@ -555,7 +555,7 @@ def test_a_file_of_another_length_is_refused_before_it_comes(
 
 def test_no_more_than_the_published_length_is_written(mirror: FakeMirror, tmp_path: Path) -> None:
     mirror.publish()
-    mirror.faults[FILE] = [lambda handler, body: handler.reply(200, {}, b"?" * 3 * len(body))]  # tells no length
+    mirror.faults[FILE] = [lambda handler, body: handler.reply(200, {}, b"?" * 3 * len(body))]  # has no length
     longest = 0
 
     class Watched(Meter):
@@ -630,7 +630,7 @@ def test_two_do_not_write_one_file(mirror: FakeMirror, tmp_path: Path) -> None:
     assert left_in(tmp_path) == {f"{NAME}.partial": b""}
 
 
-def test_a_folder_that_cannot_be_made_is_told(mirror: FakeMirror, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(mirror: FakeMirror, tmp_path: Path) -> None:
     mirror.publish()
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="Not a directory"):
@@ -767,7 +767,7 @@ def test_an_endless_list_is_not_read(mirror: FakeMirror, tmp_path: Path, monkeyp
 # --- what the user sees ---------------------------------------------------------------------------
 
 
-def test_progress_tells_how_much_how_fast_and_how_long() -> None:
+def test_progress_shows_bytes_speed_and_remaining_time() -> None:
     meter = Meter(2, 1, "x.bz2", 60_000_000, 12_000_000, 8_000_000, time.monotonic() - 4)
     assert meter.line() == "x.bz2 (1 of 2): 12 of 60 MB · 2.0 MB/s · 0:00:24 left"
     assert Meter(1, 1, "x.bz2", 60_000_000).line() == "x.bz2: 0 of 60 MB"

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Link(NamedTuple):
-    """An anchor that a reader sees: the `occurrence`-th (from 0) place in the plain text where `text` stands."""
+    """An anchor that a reader sees: the `occurrence`-th (from 0) occurrence of `text` in the plain text."""
 
     text: str
     target: str  # as written, comments removed, entities and %-escapes still in it

@@ -248,7 +248,7 @@ def test_every_file_of_a_dataset_has_a_name_that_is_recognised(tmp_path):
     assert all(NAMES_OF_A_DATASET.fullmatch(name) for name in contents(tmp_path / "out"))
 
 
-def test_a_full_disk_is_told_in_words_and_the_temporary_file_is_deleted(tmp_path):
+def test_a_full_disk_is_explained_and_the_temporary_file_is_deleted(tmp_path):
     full = pytest.raises(OutputError, match=r"a\.json: No space left on device\. Make room")
     with full, replace_file(str(tmp_path / "a.json")) as stream:
         stream.write(b"half")

@@ -1,4 +1,4 @@
-"""Contexts: words around an anchor, and every place where its text stands in them (mPMR, 2.2; decisions 15, 16)."""
+"""Contexts: the words around an anchor, and every occurrence of its text in them (mPMR, 2.2)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from schemas.spans import CharSpan
 
 
 def cut(lang: str, marked: str, before: int, after: int, fill: bool = False) -> Context:
-    """The context of the anchor that stands in brackets in `marked`."""
+    """Returns the context of the anchor, which is in brackets in `marked`."""
     start, end = marked.index("["), marked.index("]") - 1
     text = marked.replace("[", "").replace("]", "")
     return cut_context(text, CharSpan(start, end), before, after, tokenizer_for(lang), language(lang).spaced, fill=fill)
@@ -88,7 +88,7 @@ def test_every_answer_is_the_anchors_text(text: str, data: st.DataObject) -> Non
     assert context.words_before <= (before + after if fill else before)
 
 
-def test_a_text_that_mentions_a_phrase_is_told_from_one_that_does_not() -> None:
+def test_a_text_that_mentions_a_phrase_is_distinguished_from_one_that_does_not() -> None:
     assert Searchable("In HANOI, then", spaced=True).mentions_any(["Paris", "Hanoi"])
     assert not Searchable("Hanoians", spaced=True).mentions_any(["Hanoi"])
     assert Searchable("東京都", spaced=False).mentions_any(["東京"])

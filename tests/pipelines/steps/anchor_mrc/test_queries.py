@@ -1,4 +1,4 @@
-"""Queries: the first words of an article, its entity anonymised without leaks (mPMR, 2.2; decision 14)."""
+"""Queries: the first words of an article, in which every name of its entity is masked (mPMR, 2.2)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_the_mask_itself_is_no_leak() -> None:
     assert query_problem(query, "Mask", "en") is None
 
 
-def test_a_query_of_nothing_but_masks_is_refused() -> None:
+def test_a_query_that_consists_of_masks_is_refused() -> None:
     query = anonymise("(Hanoi)", ["Hanoi"], tokenizer_for("en"), True)
     assert query_problem(query, "Hanoi", "en") == "query_has_no_words"
 
@@ -103,7 +103,7 @@ def test_only_names_are_replaced_and_none_is_left(text: str, names: list[str]) -
         end = span.end
     pieces.append(query.text[end:])
     position = 0
-    for piece in pieces:  # what is left stands in the text, in order
+    for piece in pieces:  # the unmasked rest occurs in the text, in order
         position = text.index(piece, position) + len(piece)
     for name in names:
         if name.strip():

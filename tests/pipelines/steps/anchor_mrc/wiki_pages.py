@@ -1,4 +1,4 @@
-"""Tables of pages for tests of single steps: wikitext in, `PAGES_SCHEMA` out."""
+"""Makes tables of pages (`PAGES_SCHEMA`) from wikitext, for tests of single steps."""
 
 from __future__ import annotations
 

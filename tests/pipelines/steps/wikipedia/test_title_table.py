@@ -43,7 +43,7 @@ def saved(titles: TitleTable) -> bytes:
 # --- resolving --------------------------------------------------------------------------------------------------------
 
 
-def test_titles_lead_to_articles_and_these_to_their_places() -> None:
+def test_titles_lead_to_articles_and_articles_to_their_locators() -> None:
     titles = table(Row("Dog", locator=7), Row("Cat", locator=3 << 32 | 5), Row("Hound", "Dog"))
     dog, cat, hound = (titles.resolve(title) for title in ("Dog", "Cat", "Hound"))
     assert {dog.article, cat.article} == {0, 1}

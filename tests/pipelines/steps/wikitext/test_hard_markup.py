@@ -30,7 +30,7 @@ def one_space_for_another(text: str) -> str:
 
 
 def plain_target(target: str) -> str:
-    """Without what the rules of titles undo anyway: kinds of spaces, bidirectional marks."""
+    """Drops what the rules of titles normalise anyway: kinds of spaces and bidirectional marks."""
     return re.sub("[\u200e\u200f\u202a-\u202e]", "", one_space_for_another(target.replace("&nbsp;", " "))).strip()
 
 

@@ -26,7 +26,7 @@ def seen(page: PlainText) -> list[tuple[str, str]]:
     return [(page.text[anchor.start : anchor.end], anchor.target) for anchor in page.anchors]
 
 
-# Every page keeps these, whatever stands in it
+# These hold for every page, whatever its content
 
 
 def check(wikitext: str, site: Site = SITE) -> PlainText:

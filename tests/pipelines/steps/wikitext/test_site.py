@@ -25,7 +25,7 @@ def wiki(lang: str, *namespaces: tuple[int, str], first_letter: bool = True) -> 
 
 
 def trail(lang: str, text: str) -> str:
-    """What of `text` belongs to a link that stands before it."""
+    """Returns the part of `text` that belongs to the link before it."""
     match = wiki(lang).link_trail.match(f"]]{text}", 2)
     assert match is not None
     return match[0]
