@@ -1,4 +1,4 @@
-"""Training: expectation-maximisation in both directions at once, which agree on the counts (Liang et al. 2006)."""
+"""Trains the aligner: expectation-maximisation in both directions, which agree on the counts (Liang et al. 2006)."""
 
 from __future__ import annotations
 
@@ -88,8 +88,10 @@ def pass_line(
     source_words: int,
     target_words: int,
 ) -> str:
-    """What is told of a pass: how well the model predicted each side from the other before it, natural logarithm, each
-    word left out of the counts that predict it; and how many links it found.
+    """Formats the progress line of one EM pass: per-word log-likelihood (nats) and expected links per source word.
+
+    The log-likelihood is that of both sides given each other under the model before the pass, each word left out of
+    the counts that predict it.
 
     >>> pass_line(2, 6, False, -1000.0, 50.0, 100, 110)
     'pass 3 of 6 (HMM): log-likelihood -4.7619 a word, 0.500 links a source word'
