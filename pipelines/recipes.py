@@ -88,7 +88,7 @@ class AnchorMrcConfig:
     any_siteinfo: bool = False
     """Accept dumps whose <siteinfo> names another wiki, and use the language's own namespace names."""
     seed: int = 0
-    """Seed that decides which mentions are sampled, where they are in the contexts, and which contexts have no answer."""
+    """Seed that decides which mentions are sampled, their positions in the contexts, and which have no answer."""
     rows_per_shard: int = 20_000
     """Approximate number of examples in one Arrow shard."""
     rejects_per_reason: int = 50

@@ -130,7 +130,7 @@ class LinesFile(NamedTuple):
         return os.path.basename(without_compression(self.shown_path or self.path))
 
     def texts(self) -> Texts:
-        """Yields both sides of each line; a blank line is an empty pair. Raises `InputError` for one without separator."""
+        """Yields both sides of each line; a blank line is an empty pair. `InputError` for a line without separator."""
         separator, path = ("\t" if self.format == "tsv" else "|||"), input_path(self.path)
         for number, line in enumerate(read_lines(path), 1):
             if isinstance(line, BadText):
