@@ -1,4 +1,4 @@
-"""The transforms of the CLISM job.
+"""Transforms that make up the graph of the CLISM job.
 
 Each calls the steps for one chunk, stores the result in the work folder and passes on a reference (`stage_tables.py`
 lists the stages). The steps decide everything except this: the first of several equal pairs, in input order, is the one

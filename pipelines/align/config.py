@@ -1,4 +1,4 @@
-"""The options of the commands of `polyspan-data align`."""
+"""Defines the options of the commands of `polyspan-data align`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class AlignTrainConfig:
 
     bitext: BitextSpecs = ()
     pair: tuple[str, ...] = ()
-    """Language pairs, source first, such as en-vi. One model is trained for each, one after another. With --tokenized
+    """Language pairs, source first, such as en-vi; one model is trained for each, one after another. With --tokenized
     they may be of any languages: en-sl, eng_Latn-slv_Latn."""
     model: str = ""
     """The model file to write. {pair} is replaced by the language pair."""

@@ -28,7 +28,7 @@ class GoldLinks(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """Counts of found and gold links, over all sentences."""
+    """Counts found and gold links, over all sentences."""
 
     sentences: int
     found: int

@@ -19,7 +19,7 @@ _MOST = 2.0**50  # so that training's sums, in whole numbers of 64 bits, hold th
 
 
 class Counts(NamedTuple):
-    """A sparse table of K pairs of words or stems. The keys, (source << 32) + target, are ascending."""
+    """Holds a sparse table of K pairs of words or stems. The keys, (source << 32) + target, are ascending."""
 
     keys_K: Ints
     counts_K: Ints  # in units of 1 / ONE

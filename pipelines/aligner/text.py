@@ -37,7 +37,7 @@ class TrainingText:
         return self.words == (WHITE_SPACE, WHITE_SPACE)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns, for instance,
+        """Converts to JSON, for instance
 
         {"source": "en", "target": "vi", "words": [{"tokenizer": "moses:vi", "sacremoses": "0.2.0", …}, …]}
         """

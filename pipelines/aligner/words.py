@@ -84,7 +84,7 @@ class Vocabulary:
 
     @property
     def stem_of_word_W(self) -> NDArray[np.int64]:
-        """The stem number of every word, in 64 bits, of which keys are made."""
+        """The stem number of every word, in 64 bits, to make keys of."""
         return self.stem_of_word.astype(np.int64)
 
     def number(self, normalised_word: str) -> int | None:

@@ -29,7 +29,7 @@ def key_parts(keys: Ints) -> tuple[Ints, Ints]:
 
 
 class Batch(NamedTuple):
-    """A batch. `positions` are the indices of its pairs in the list that was batched. Padding has the word number 0."""
+    """A batch: `positions` are the indices of its pairs in the batched list. Padding has the word number 0."""
 
     positions: list[int]
     source_IB: Ints

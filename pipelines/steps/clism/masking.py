@@ -33,7 +33,7 @@ class MaskingConfig:
 
 
 class TokenizedPair(NamedTuple):
-    """A sentence pair with the words of both sides and the mentions of the source side."""
+    """Holds a sentence pair with the words of both sides and the mentions of the source side."""
 
     sentences: SentencePair
     source_tokens: Sequence[CharSpan]

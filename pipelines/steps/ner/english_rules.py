@@ -143,7 +143,7 @@ def _capital_at(tokens: Sequence[Token], i: int) -> bool:
 
 
 def _over_hyphen(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
-    """Anglo-Dutch Society, but not France-Germany."""
+    """Joins Anglo-Dutch Society, but not France-Germany."""
     hyphen, last = tokens[i], run[-1]
     if hyphen.start != last.end or not _capital_at(tokens, i + 1) or tokens[i + 1].start != hyphen.end:
         return 0
@@ -152,23 +152,23 @@ def _over_hyphen(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
 
 
 def _over_possessive(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
-    """St. Mary's Hospital, but not Anna's House."""
+    """Joins St. Mary's Hospital, but not Anna's House."""
     owner = run[-1].kind in ("first", "name", "common")
     return i + 1 if owner and _capital_at(tokens, i + 1) and tokens[i + 1].text.lower() in POSSESSED else 0
 
 
 def _over_ampersand(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
-    """Marks & Spencer."""
+    """Joins Marks & Spencer."""
     return i + 1 if _capital_at(tokens, i + 1) else 0
 
 
 def _over_comma(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
-    """Apple, Inc."""
+    """Joins Apple, Inc."""
     return i + 1 if i + 1 < len(tokens) and tokens[i + 1].text.lower() in COMPANY else 0
 
 
 def _over_of(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
-    """Bank of the South, Center for Disease Control; but not Minister of Finance."""
+    """Joins Bank of the South and Center for Disease Control; but not Minister of Finance."""
     governing = OF if tokens[i].text.lower() == "of" else FOR
     if run[-1].lower not in governing or run[-1].kind == "title":
         return 0
@@ -178,7 +178,7 @@ def _over_of(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
 
 
 def _over_and(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
-    """Department of Health and Human Services, but not Hanoi and Hue."""
+    """Joins Department of Health and Human Services, but not Hanoi and Hue."""
     last = run[-1]
     if not _capital_at(tokens, i + 1) or not last.common or last.kind in ("GPE", "ORG", "title") or last.lower in HEADS:
         return 0
@@ -193,7 +193,7 @@ def _over_and(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
 
 
 def _over_particles(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
-    """Ludwig van der Rohe, Bashar al-Assad: at most four small words after a person's name."""
+    """Joins Ludwig van der Rohe and Bashar al-Assad: at most four small words may follow a person's name."""
     name = i
     while name < min(len(tokens), i + 4) and (
         tokens[name].text in PARTICLE or (name > i and tokens[name].text in HYPHENS)
