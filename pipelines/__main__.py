@@ -1,4 +1,4 @@
-"""`polyspan-data` from its first moment: Ctrl-C and SIGTERM give one line even while Python imports the rest."""
+"""Starts `polyspan-data`. Ctrl-C and SIGTERM give one line even while Python still imports the rest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from schemas.runtime.interrupts import end_at_once
 
 
 def main() -> None:
-    """The console script."""
+    """Runs the console script."""
     end_at_once("polyspan-data")
     from pipelines.cli import main as run
 

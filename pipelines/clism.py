@@ -1,4 +1,4 @@
-"""Parallel corpora → CLISM `[QUE]` examples (CLISM, 3.1): the whole job on one screen, then how it is started."""
+"""The CLISM job: parallel corpora → `[QUE]` examples (CLISM, 3.1). First the graph, then how the job is started."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def build(
     pipeline: beam.Pipeline,
     config: ClismConfig,
     files: list[BitextFile],
-    shown: Mapping[str, str],  # what the manifest says of their paths
+    shown: Mapping[str, str],  # path → how the manifest shows it
     model_paths: dict[str, str],  # empty: train
     manifest: Manifest,
     job: JobContext,
 ) -> None:
-    """The graph. Its elements name files that hold some thousand sentence pairs (`stage_tables.py`)."""
+    """Builds the graph. Its elements refer to tables of some thousand sentence pairs (`stage_tables.py`)."""
     chunks = (
         pipeline
         | "ReadBitext" >> ReadBitext(files, shown, config.chunk_pairs, config.filters.drop_duplicates, job)
@@ -80,7 +80,7 @@ def build(
 
 
 def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
-    """Makes the dataset and returns its manifest. What cannot work raises `ConfigError` before any worker starts."""
+    """Makes the dataset and returns its manifest. Raises `ConfigError` before any worker starts."""
     options = runner_options(runner_arguments, config.workers)
     pairs, files = clism_inputs(config)
     for lang in dict.fromkeys(lang for pair in pairs for lang in pair):
@@ -93,10 +93,10 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
     decides = asdict(config)
     for name in ("output", "overwrite", "workers"):
         del decides[name]
-    told = {name: value for name, value in asdict(shown_config(config)).items() if name in decides}
+    shown = {name: value for name, value in asdict(shown_config(config)).items() if name in decides}
     paths = tuple(dict.fromkeys(path for file in files for path in (file.source_path, file.target_path)))
     identity = {"config": decides, "versions": versions, "commit": commit(), "inputs": sizes_and_times(paths)}
-    manifest = Manifest.planned(f"{schemas.clism.NAME}/{schemas.clism.VERSION}", told, versions, commit())
+    manifest = Manifest.planned(f"{schemas.clism.NAME}/{schemas.clism.VERSION}", shown, versions, commit())
 
     def run_job(folder: str, work: WorkFolder) -> None:
         into, job = replace(config, output=folder), JobContext(work, config.seed, config.rejects_per_reason, PairCounts)
@@ -112,7 +112,7 @@ def run(config: ClismConfig, runner_arguments: Sequence[str] = ()) -> Manifest:
 
 
 def shown_config(config: ClismConfig) -> ClismConfig:
-    """The configuration as the manifest holds it: paths say nothing of the machine."""
+    """Returns the configuration as the manifest holds it, with paths that reveal nothing of the machine."""
     return replace(
         config,
         bitext=tuple(map(shown_spec, config.bitext)),
@@ -122,26 +122,26 @@ def shown_config(config: ClismConfig) -> ClismConfig:
 
 
 def given_aligners(model: str, pairs: list[LanguagePair]) -> dict[str, tuple[str, AlignmentModel]]:
-    """Language pair → path and saved model; `{pair}` in the path stands for the language pair.
+    """Loads the saved model of each language pair; returns path and model. `{pair}` in the path is the language pair.
 
-    `ConfigError` for a model that was trained on another pair.
+    Raises `ConfigError` for a model that was trained on another pair.
     """
-    found = {}
+    models = {}
     for pair, path in path_of_each_pair("--aligner.model", model, pairs).items():
         if not FileSystems.exists(path):
             raise ConfigError(f"--aligner.model: no such file: {path}")
-        found[str(pair)] = path, AlignmentModel.load(path)
-        if trained := found[str(pair)][1].text:
+        models[str(pair)] = path, AlignmentModel.load(path)
+        if trained := models[str(pair)][1].text:
             check_text(TrainingText.of(pair), trained, path)
-    return found
+    return models
 
 
 def versions_of(config: ClismConfig, pairs: list[LanguagePair]) -> dict[str, str]:
-    """Of everything that decides words and mentions, by language."""
+    """Returns the versions of everything that decides words, mentions and links."""
     versions = {"spacy": metadata.version("spacy")}  # of its stop words
     versions |= {f"aligner.{name}": version for name, version in aligner_kind(config.aligner).versions.items()}
     for lang in dict.fromkeys(lang for pair in pairs for lang in pair):
-        versions |= {f"{lang}.{name}": found for name, found in tokenizer_version(lang).items()}
+        versions |= {f"{lang}.{name}": version for name, version in tokenizer_version(lang).items()}
     for lang in dict.fromkeys(pair.source for pair in pairs):
-        versions |= {f"{lang}.tagger.{name}": found for name, found in tagger_version(config.tagger, lang).items()}
+        versions |= {f"{lang}.tagger.{name}": version for name, version in tagger_version(config.tagger, lang).items()}
     return versions

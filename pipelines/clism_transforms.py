@@ -1,5 +1,9 @@
-"""The CLISM job's transforms. Each calls a step for one chunk, keeps what it made in the work folder and passes on a
-reference; nothing is decided here."""
+"""Transforms that make up the graph of the CLISM job.
+
+Each calls the steps for one chunk, stores the result in the work folder and passes on a reference (`stage_tables.py`
+lists the stages). The steps decide everything except this: the first of several equal pairs, in input order, is the one
+that stays; and a pair without a mention (`no_mention`) or without a question (`no_answer`) is refused.
+"""
 
 from __future__ import annotations
 
@@ -55,10 +59,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class ReadBitext(beam.PTransform):
-    """Parallel corpora → chunks, each with the rows that repeat an earlier pair of texts (in input order)."""
+    """Parallel corpora → chunks, each with its rows whose texts occurred earlier in the input."""
 
     files: list[BitextFile]
-    shown: Mapping[str, str]  # what the manifest says of their paths
+    shown: Mapping[str, str]  # path → how the manifest shows it
     chunk_pairs: int
     find_duplicates: bool
     job: JobContext
@@ -66,7 +70,7 @@ class ReadBitext(beam.PTransform):
     def expand(self, pipeline: beam.Pipeline) -> beam.PCollection[tuple[Chunk, tuple[int, ...]]]:
         chunks = (
             pipeline
-            | "Files" >> beam.Create([(at, file, shown_of(file, self.shown)) for at, file in enumerate(self.files)])
+            | "Files" >> beam.Create([(n, file, shown_of(file, self.shown)) for n, file in enumerate(self.files)])
             | "Spread" >> beam.Reshuffle()
             | "Cut" >> beam.FlatMap(read_chunks, self.job, self.chunk_pairs)
         )
@@ -92,7 +96,7 @@ def shown_of(file: BitextFile, shown: Mapping[str, str]) -> dict[str, str]:
 def read_chunks(
     numbered: tuple[int, BitextFile, Mapping[str, str]], job: JobContext, chunk_pairs: int
 ) -> Iterator[Chunk]:
-    """Cuts one file into chunks of `chunk_pairs` records, in one sequential reading."""
+    """Cuts one file into chunks of `chunk_pairs` records, reading it once from start to end."""
     index, file, shown = numbered
     pair = str(file.pair)
 
@@ -119,7 +123,7 @@ def _read_chunk(pairs: list[SentencePair], ledger: Ledger) -> tuple[pa.Table, di
 
 
 def digests_by_partition(chunk: Chunk, work: WorkFolder) -> Iterator[tuple[str, tuple[str, list[tuple[int, bytes]]]]]:
-    """The chunk's text digests, parted so that equal texts of a language pair meet in one place."""
+    """Partitions the chunk's text digests, so that equal texts of a language pair are in one partition."""
     parts: dict[int, list[tuple[int, bytes]]] = {}
     for row, digest in enumerate(work.table(READ_STAGE, chunk.key, ["digest"])["digest"].to_pylist()):
         parts.setdefault(digest[0] % DIGEST_PARTITIONS, []).append((row, digest))
@@ -130,7 +134,7 @@ def digests_by_partition(chunk: Chunk, work: WorkFolder) -> Iterator[tuple[str, 
 def repeated_rows(
     group: tuple[str, Iterable[tuple[str, list[tuple[int, bytes]]]]],
 ) -> Iterator[tuple[str, list[int]]]:
-    """(chunk key, rows) of every text that stood earlier in the input."""
+    """Yields (chunk key, rows) of the texts that occurred earlier in the input."""
     seen: set[bytes] = set()
     for key, rows in sorted(group[1]):
         repeated = []
@@ -147,7 +151,7 @@ def repeated_rows(
 
 @dataclass
 class TokenizeAndTag(beam.PTransform):
-    """Chunks → chunks of filtered sentence pairs with their words and the source side's mentions."""
+    """Chunks → the same chunks, whose pairs are filtered and have words and source mentions."""
 
     filters: FilterConfig
     tagger: TaggerConfig
@@ -160,6 +164,7 @@ class TokenizeAndTag(beam.PTransform):
 def tokenize_and_tag(
     item: tuple[Chunk, tuple[int, ...]], job: JobContext, filters: FilterConfig, tagger: TaggerConfig
 ) -> Chunk:
+    """Filters the sentence pairs of one chunk, splits them into words, and tags the source sides."""
     chunk, duplicate_rows = item
     languages = chunk.languages
 
@@ -177,7 +182,7 @@ def tokenize_and_tag(
         mentions = load_tagger(tagger, languages.source).tag([row.sentences.source_text for row in kept])
         ledger = job.ledger_of(READ_STAGE, chunk.key)
         ledger.add(chunk.pair, PairCounts(), rejects)
-        tagged = (row._replace(mentions=found) for row, found in zip(kept, mentions, strict=True))
+        tagged = (row._replace(mentions=tags) for row, tags in zip(kept, mentions, strict=True))
         return tokenized_to_table(tagged), ledger.to_json()
 
     job.work.run_once(TOKENIZED_STAGE, chunk.key, make)
@@ -189,7 +194,7 @@ def tokenize_and_tag(
 
 @dataclass
 class TrainAligners(beam.PTransform):
-    """Chunks → (language pair, path of its aligner's model), trained on the corpus itself or on a sample of it."""
+    """Chunks → (language pair, path of its aligner's model), trained on the corpus or on a sample of it."""
 
     config: AlignerConfig
     job: JobContext
@@ -204,6 +209,7 @@ class TrainAligners(beam.PTransform):
 
 
 def train_aligner(group: tuple[str, Iterable[Chunk]], job: JobContext, config: AlignerConfig) -> tuple[str, str]:
+    """Trains and stores the aligner of one language pair; returns the pair and the path of the model."""
     pair, chunks = group[0], sorted(group[1])
     path = job.work.file(MODELS_STAGE, f"{pair}.model")
 
@@ -227,7 +233,7 @@ def train_aligner(group: tuple[str, Iterable[Chunk]], job: JobContext, config: A
 
 
 def keep_aligner(pair: str, model: AlignmentModel, job: JobContext) -> str:
-    """The path of a given model's copy in the work folder, which nobody writes over while workers share it."""
+    """Copies a given model to the work folder, where nobody overwrites it while workers share it; returns the path."""
     path = job.work.file(MODELS_STAGE, f"{pair}.model")
 
     def make() -> tuple[None, dict[str, Any]]:
@@ -264,7 +270,7 @@ def _words(row: TokenizedPair) -> tuple[list[str], list[str]]:
 
 @dataclass
 class AlignAndMask(beam.PTransform):
-    """Chunks → chunks of examples, each aligned with its language pair's model."""
+    """Chunks → the same chunks, made into examples with the links of their language pair's aligner."""
 
     models: beam.PCollection[tuple[str, str]]
     aligner: AlignerConfig
@@ -279,6 +285,8 @@ class AlignAndMask(beam.PTransform):
 def align_and_mask(
     chunk: Chunk, models: dict[str, str], aligner: AlignerConfig, masking: MaskingConfig, job: JobContext
 ) -> Chunk:
+    """Links the words of one chunk and makes the examples."""
+
     def make() -> tuple[pa.Table, dict[str, Any]]:
         ledger = job.ledger_of(TOKENIZED_STAGE, chunk.key)
         rejects, examples, with_mentions = [], [], []

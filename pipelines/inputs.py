@@ -1,4 +1,4 @@
-"""What can be told of a job before Beam is imported, which takes seconds: wrong languages, numbers and files."""
+"""Checks of a job's languages, numbers and files, made before Beam is imported, which takes seconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from schemas.languages import language
 
 
 def clism_inputs(config: ClismConfig) -> tuple[list[LanguagePair], list[BitextFile]]:
-    """The language pairs and their files. Raises `ConfigError` or `InputError` for what cannot work."""
+    """Returns the language pairs and their files. Raises `ConfigError` or `InputError` for what cannot work."""
     pairs = list(dict.fromkeys(language_pair(name) for name in config.pair))
     if not pairs:
         raise ConfigError("No language pair. Name one or more, source first: --pair en-vi")
@@ -27,14 +27,14 @@ def clism_inputs(config: ClismConfig) -> tuple[list[LanguagePair], list[BitextFi
 
 
 class Inputs(NamedTuple):
-    """The files of one language."""
+    """The files of one language: dumps, and files that WikiExtractor made of dumps."""
 
     dumps: list[str]
-    extracted: list[str]  # by WikiExtractor
+    extracted: list[str]
 
 
 def anchor_mrc_inputs(config: AnchorMrcConfig) -> dict[str, Inputs]:
-    """The files of each language. Raises `ConfigError` for what cannot work."""
+    """Returns the files of each language. Raises `ConfigError` for what cannot work."""
     langs = check_languages(config.lang)
     if not config.dump and not config.extracted:
         raise ConfigError("No dump. Name one or more, for instance: --dump swwiki-20221001-pages-articles.xml.bz2")
@@ -61,7 +61,7 @@ def check_languages(names: Sequence[str]) -> list[str]:
 
 
 def expand_inputs(config: AnchorMrcConfig, langs: Sequence[str]) -> dict[str, Inputs]:
-    """The files that `--dump` and `--extracted` name, by language. `ConfigError` for a language without any."""
+    """Returns the files that `--dump` and `--extracted` name, by language; `ConfigError` for a language without one."""
     dumps = expand_specs("--dump", config.dump, langs)
     extracted = expand_specs("--extracted", config.extracted, langs)
     for lang in langs:
@@ -71,14 +71,14 @@ def expand_inputs(config: AnchorMrcConfig, langs: Sequence[str]) -> dict[str, In
 
 
 def expand_specs(option: str, specs: Sequence[str], langs: Sequence[str]) -> dict[str, list[str]]:
-    """Language → the files that the option names for it, in the arguments' order, a pattern's matches sorted.
+    """Returns the files that an option names for each language, in the arguments' order, a pattern's matches sorted.
 
-    `ConfigError` for a spec that names no file, or several languages', and for a file that is named twice.
+    Raises `ConfigError` for a spec that names no file or not its language, and for a file that is named twice.
     """
-    found: dict[str, list[str]] = {lang: [] for lang in langs}
+    files: dict[str, list[str]] = {lang: [] for lang in langs}
     for spec in specs:
         prefix, equals, pattern = spec.partition("=")
-        if equals and prefix in found:
+        if equals and prefix in files:
             wanted = [prefix]
         elif "{lang}" in spec or len(langs) == 1:
             wanted, pattern = list(langs), spec
@@ -87,8 +87,8 @@ def expand_specs(option: str, specs: Sequence[str], langs: Sequence[str]) -> dic
                 f"{option} {spec}: in which language? Of several, write {{lang}} into the path, or {langs[0]}={spec}"
             )
         for lang in wanted:
-            found[lang] += match_paths(pattern.replace("{lang}", lang)).values()
-    paths = [identity(path) for paths in found.values() for path in paths]
+            files[lang] += match_paths(pattern.replace("{lang}", lang)).values()
+    paths = [identity(path) for group in files.values() for path in group]
     if twice := [path for path in paths if paths.count(path) > 1]:
         raise ConfigError(f"{option}: {twice[0]} is given twice; every page in it would count double. Leave one out.")
-    return found
+    return files

@@ -1,1 +1,1 @@
-"""Word alignment by itself, without a job: `polyspan-data align`."""
+"""Aligns words without a job: the commands of `polyspan-data align`."""

@@ -34,8 +34,10 @@ logger = logging.getLogger(__name__)
 
 
 def train(config: AlignTrainConfig) -> str:
-    """Trains and saves a model for each language pair; returns what to tell the user. `ConfigError` before anything is
-    read."""
+    """Trains and saves a model for each language pair; returns the text to print.
+
+    Raises `ConfigError` before anything is read.
+    """
     pairs = list(dict.fromkeys(named_pair(name, config.tokenized) for name in config.pair))
     if not pairs:
         raise ConfigError("No language pair. Name one or more, source first: --pair en-vi")
@@ -68,30 +70,30 @@ def train(config: AlignTrainConfig) -> str:
     for path in paths.values():
         check_output("--model", path, config.overwrite, inputs)
     priors = load_priors(config.prior, texts) if config.prior else {}
-    told = []
+    lines = []
     for pair, text in texts.items():
         mine = [file for file in files if file.pair == pair]
         model, size, seconds = trained_model(text, mine, config, threads, priors.get(pair))
         with open_output(paths[pair]) as stream:
             model.save(stream)
-        told.append(
+        lines.append(
             f"Wrote {paths[pair]}, trained on {size:,} sentence pairs{' and a prior' if pair in priors else ''} in "
             f"{seconds:.0f} s (fingerprint {model.fingerprint()}).\n"
             f"Align with it:  polyspan-data align apply --model {paths[pair]} --source FILE --target FILE"
         )
         if all(lang in LANGUAGES for lang in pair):
-            told.append(f"In a job:       polyspan-data clism --aligner.model {paths[pair]} …")
-    return "\n".join(told)
+            lines.append(f"In a job:       polyspan-data clism --aligner.model {paths[pair]} …")
+    return "\n".join(lines)
 
 
 def load_priors(path: str, texts: Mapping[LanguagePair, TrainingText]) -> dict[LanguagePair, AlignmentModel]:
-    """`ConfigError` where one was trained on another language pair."""
-    found = {}
+    """Loads the older model of each language pair. Raises `ConfigError` for one that was trained on another pair."""
+    priors = {}
     for pair, prior_path in path_of_each_pair("--prior", path, list(texts)).items():
-        found[pair] = AlignmentModel.load(prior_path)
-        if trained := found[pair].text:
+        priors[pair] = AlignmentModel.load(prior_path)
+        if trained := priors[pair].text:
             check_text(texts[pair], trained, prior_path)
-    return found
+    return priors
 
 
 def file_paths(file: BitextFile | LinesFile) -> tuple[str, ...]:
@@ -99,7 +101,7 @@ def file_paths(file: BitextFile | LinesFile) -> tuple[str, ...]:
 
 
 def apply(config: AlignApplyConfig) -> None:
-    """Writes a line of links for each line of the input, in blocks; says on the way how many and how fast."""
+    """Writes a line of links for each line of the input. Raises `ConfigError` before anything is read."""
     if not config.model:
         raise ConfigError("No model. Train one with `polyspan-data align train`, then name it: --model FILE")
     if config.min_score >= 1.0:
@@ -130,7 +132,7 @@ def apply(config: AlignApplyConfig) -> None:
 
 
 def text_to_align(config: AlignApplyConfig, pair: LanguagePair | None, trained: TrainingText | None) -> TrainingText:
-    """How words are found: as asked for, otherwise as in the text that the model was trained on."""
+    """Returns how words are found: as the options say, otherwise as in the text that the model was trained on."""
     if trained is None:
         if not pair and not config.tokenized:
             raise ConfigError(
@@ -145,7 +147,7 @@ def text_to_align(config: AlignApplyConfig, pair: LanguagePair | None, trained: 
 
 
 def align_file(config: AlignFileConfig) -> None:
-    """Trains on a file's lines and writes a line of links for each. `ConfigError` before anything is read."""
+    """Trains on a file's lines and writes a line of links for each. Raises `ConfigError` before anything is read."""
     pair = named_pair(config.pair, config.tokenized) if config.pair else LanguagePair("source", "target")
     if config.aligner.model:
         raise ConfigError("--aligner.model is a model to align with: polyspan-data align apply --model FILE")
@@ -168,7 +170,7 @@ def align_file(config: AlignFileConfig) -> None:
 
 
 def score(config: AlignScoreConfig) -> str:
-    """What to tell the user of the agreement of two files."""
+    """Returns the line to print about the agreement of two files of links."""
     for name in ("gold", "links"):
         if not getattr(config, name):
             raise ConfigError(f"No file of {name}. Name one: --{name} FILE")
@@ -181,7 +183,8 @@ def score(config: AlignScoreConfig) -> str:
 
 
 def score_line(found: Agreement) -> str:
-    """
+    """Formats an agreement.
+
     >>> score_line(Agreement(sentences=2, found=4, found_possible=3, found_sure=2, sure=3, possible=5))
     'AER 0.2857  precision 0.7500  recall 0.6667  (2 sentences, 4 links; gold: 3 sure, 2 possible)'
     """

@@ -35,7 +35,7 @@ Tokenize = Callable[[str], Words]
 
 
 def named_pair(name: str, tokenized: bool) -> LanguagePair:
-    """`language_pair`, whose refusal of an unknown language says how to align it all the same."""
+    """Calls `language_pair`; the error for an unknown language says how to align it all the same."""
     try:
         return language_pair(name, tokenized=tokenized)
     except ConfigError as error:
@@ -47,6 +47,7 @@ def named_pair(name: str, tokenized: bool) -> LanguagePair:
 
 
 def tokenizers_of(text: TrainingText) -> tuple[Tokenize, Tokenize]:
+    """Returns the functions that split the texts of the source and of the target language into words."""
     if text.tokenized:
         return str.split, str.split
     return _words_in(text.pair.source), _words_in(text.pair.target)
@@ -65,7 +66,7 @@ def input_path(path: str) -> str:
 
 
 def check_input(option: str, path: str) -> None:
-    """`ConfigError` where there is no such file."""
+    """Raises `ConfigError` if there is no such file."""
     if path == "-" or (os.path.exists(path) and not os.path.isdir(path)):
         return
     if () not in match_paths(path):
@@ -73,7 +74,7 @@ def check_input(option: str, path: str) -> None:
 
 
 def check_read_twice(config: AlignApplyConfig) -> None:
-    """`ConfigError` where what is read is gone then."""
+    """Raises `ConfigError` if an input cannot be read twice, such as a pipe."""
     for path in (config.source, config.target) if config.source else (config.input,):
         if path == "-" or (not is_remote(path) and os.path.exists(path) and not os.path.isfile(path)):
             raise ConfigError(f"--adapt reads the input twice, which {path} does not allow: expected a file.")
@@ -81,7 +82,7 @@ def check_read_twice(config: AlignApplyConfig) -> None:
 
 @contextmanager
 def readable_twice(path: str) -> Iterator[str]:
-    """The path of a file that holds what `path` does: a copy of what is gone once it is read."""
+    """Yields `path` itself, or the path of a temporary copy if it can be read only once, such as a pipe."""
     if is_remote(path) or os.path.isfile(path):
         yield path
         return
@@ -107,7 +108,7 @@ def readable_twice(path: str) -> Iterator[str]:
 
 
 class BadLine(NamedTuple):
-    """A line of input that cannot be used: it gets an empty line of links."""
+    """A line of input that cannot be used. It gets an empty line of links."""
 
     reason: str
 
@@ -116,37 +117,36 @@ Texts = Generator[tuple[str, str] | BadLine, None, None]
 
 
 class LinesFile(NamedTuple):
-    """A file with both sides of a sentence pair on each line."""
+    """A file that has both sides of a sentence pair on each line."""
 
     pair: LanguagePair
     path: str  # - for the standard input
     format: LineFormat
-    told: str = ""  # the path that messages name, where it is another
+    shown_path: str = ""  # the path that messages name, if it differs
 
     @property
     def corpus(self) -> str:
-        """A name that goes into the records' ids, the same wherever the file lies."""
-        return os.path.basename(without_compression(self.told or self.path))
+        """Returns the name that goes into the records' ids. It does not depend on the file's folder."""
+        return os.path.basename(without_compression(self.shown_path or self.path))
 
     def texts(self) -> Texts:
-        """Both sides of each line. A blank line is an empty pair, one that has no separator an `InputError`."""
+        """Yields both sides of each line; a blank line is an empty pair. `InputError` for a line without separator."""
         separator, path = ("\t" if self.format == "tsv" else "|||"), input_path(self.path)
         for number, line in enumerate(read_lines(path), 1):
             if isinstance(line, BadText):
                 yield BadLine(line.reason)
                 continue
-            source, found, target = line.partition(separator)
+            source, has_separator, target = line.partition(separator)
             if self.format == "tsv":
                 target = target.partition("\t")[0]
-            if (not found and line.strip()) or separator in target:
+            if (not has_separator and line.strip()) or separator in target:
                 expected = "two columns separated by a tab" if self.format == "tsv" else "source ||| target"
-                raise InputError(
-                    f"{self.told or path}:{number}: expected {expected} (--format {self.format}), found {line[:80]!r}."
-                )
+                where = f"{self.shown_path or path}:{number}"
+                raise InputError(f"{where}: expected {expected} (--format {self.format}), found {line[:80]!r}.")
             yield source.strip(), target.strip()
 
     def records(self) -> Iterator[SentencePair | Reject]:
-        """Each line as it trains a model."""
+        """Yields each line as a sentence pair to train on, or as a reject."""
         for line, texts in enumerate(self.texts(), 1):
             id_ = record_id(self.pair, self.corpus, line)
             if isinstance(texts, BadLine):
@@ -156,12 +156,12 @@ class LinesFile(NamedTuple):
 
 
 def read_texts(config: AlignApplyConfig, pair: LanguagePair) -> Texts:
-    """Both sides of each line of the input."""
+    """Yields both sides of each line of the input."""
     return read_two_files(config, pair) if config.source else LinesFile(pair, config.input, config.format).texts()
 
 
 def read_two_files(config: AlignApplyConfig, pair: LanguagePair) -> Texts:
-    """Both sides of each line of two line-aligned files."""
+    """Yields both sides of each line of two line-aligned files."""
     for record in read_bitext(BitextFile(pair, "", "moses", input_path(config.source), input_path(config.target))):
         if isinstance(record, Reject):
             yield BadLine(record.reason)

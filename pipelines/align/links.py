@@ -33,14 +33,14 @@ def write_links(
     """Writes a line of links for each line of text, block by block, and logs the number of lines and the speed."""
     bad: Counter[str] = Counter()
     with closing(texts), open_output(config.output) as stream:
-        started = told = time.monotonic()
+        started = logged = time.monotonic()
         lines = 0
         while block := list(islice(texts, BLOCK_PAIRS)):
             stream.writelines(line.encode() + b"\n" for line in align_block(block, model, tokenizers, config, bad))
             lines += len(block)
-            if time.monotonic() - told > PROGRESS_S:
-                told = time.monotonic()
-                logger.info("[%5.0f s] %s", told - started, rate(lines, told - started))
+            if time.monotonic() - logged > PROGRESS_S:
+                logged = time.monotonic()
+                logger.info("[%5.0f s] %s", logged - started, rate(lines, logged - started))
         stream.flush()
     logger.info("Aligned %s", rate(lines, seconds_since(started)))
     if bad:
@@ -55,7 +55,7 @@ def align_block(
     config: LinksConfig,
     bad: Counter[str],
 ) -> Iterator[str]:
-    """What is written for each line of a block; `bad` counts those that are unfit."""
+    """Yields the line to write for each line of a block. `bad` counts the lines that cannot be linked, by reason."""
     pairs: list[WordPair] = []
     for texts in block:
         words: WordPair = ([], [])
@@ -78,8 +78,8 @@ def align_block(
             f"Too little memory to link lines of up to {longest:,} words with {threads} threads. Try --threads 1, or a "
             "model of fewer --aligner.max-words."
         ) from None
-    for (source, target), found in zip(pairs, links, strict=True):
-        text = format_links(found, config.scores)
+    for (source, target), pair_links in zip(pairs, links, strict=True):
+        text = format_links(pair_links, config.scores)
         yield f"{' '.join(source)} ||| {' '.join(target)} ||| {text}".rstrip(" ") if config.words else text
 
 

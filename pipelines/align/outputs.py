@@ -14,15 +14,16 @@ from schemas.errors import ConfigError
 
 
 def same_file(one: str, other: str) -> bool:
+    """Returns whether two paths name one file, which need not exist."""
     if os.path.exists(one) and os.path.exists(other):
         return os.path.samefile(one, other)
     return identity(one) == identity(other)
 
 
 def check_output(option: str, path: str, overwrite: bool, inputs: Iterable[str] = ()) -> None:
-    """`ConfigError` where a file could not be written, or one is there that must not be replaced: an input never."""
-    if read := [each for each in inputs if same_file(each, path)]:
-        raise ConfigError(f"{option} {path}: the command reads {read[0]}, which is that file. Name another.")
+    """Raises `ConfigError` if the file cannot be written, exists without `overwrite`, or is one of the inputs."""
+    if same := [read for read in inputs if same_file(read, path)]:
+        raise ConfigError(f"{option} {path}: the command reads {same[0]}, which is that file. Name another.")
     if is_remote(path):
         from apache_beam.io.filesystems import FileSystems
 
@@ -43,7 +44,7 @@ def check_output(option: str, path: str, overwrite: bool, inputs: Iterable[str] 
 
 @contextmanager
 def open_output(path: str) -> Iterator[BinaryIO]:
-    """The standard output, or a file that appears under its name when it is complete."""
+    """Opens the standard output, or a file that appears under its name when it is complete."""
     if path == "-":
         yield sys.stdout.buffer
     elif is_remote(path):

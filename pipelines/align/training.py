@@ -33,7 +33,7 @@ def trained_model(
     threads: int,
     prior: AlignmentModel | None,
 ) -> tuple[AlignmentModel, int, float]:
-    """The model of one language pair, how many sentence pairs trained it, and the seconds that it took."""
+    """Returns the model of one language pair, the number of sentence pairs that trained it, and the seconds it took."""
     pair = text.pair
     rejects: Counter[str] = Counter()
     corpus = training_corpus(files, tokenizers_of(text), config, rejects)
@@ -56,24 +56,24 @@ def training_corpus(
     config: AlignTrainConfig,
     rejects: Counter[str],
 ) -> NumberedPairs:
-    """The words of the sentence pairs that the CLISM job would train on, of which `rejects` counts the others.
+    """Collects the words of the sentence pairs that the CLISM job would train on; `rejects` counts the refused ones.
 
-    Of a corpus that is larger than `training_pairs`, most pairs are not examined, nor counted. Memory: four bytes a
-    word of the sample, and at most eighteen for every pair of texts read if duplicates are to be dropped.
+    Most pairs of a corpus that is larger than `training_pairs` are neither filtered nor counted. Memory: four bytes a
+    word of the sample, and if duplicates are dropped at most eighteen bytes for every sentence pair read.
     """
     corpus = NumberedPairs()
     seen = SeenTexts()
 
     def records() -> Iterator[tuple[SentencePair, bool]]:
-        """Each pair, and whether the same texts stood earlier."""
+        """Yields each pair, and whether the same texts occurred earlier."""
         read, started = 0, time.monotonic()
-        told = started
+        logged = started
         for file in files:
             for record in read_bitext(file) if isinstance(file, BitextFile) else file.records():
                 read += 1
-                if time.monotonic() - told > PROGRESS_S:
-                    told = time.monotonic()
-                    logger.info("[%5.0f s] read %s sentence pairs", told - started, f"{read:,}")
+                if time.monotonic() - logged > PROGRESS_S:
+                    logged = time.monotonic()
+                    logger.info("[%5.0f s] read %s sentence pairs", logged - started, f"{read:,}")
                 if isinstance(record, Reject):
                     rejects[record.reason] += 1
                     continue
@@ -93,7 +93,7 @@ def training_corpus(
 
 
 def adapted(model: AlignmentModel, config: AlignApplyConfig, text: TrainingText, threads: int) -> AlignmentModel:
-    """The model after training on the input too. Memory: the sample, and what training takes."""
+    """Trains the model further on a sample of the input, which is held in memory."""
     tokenizers = tokenizers_of(text)
     sample = NumberedPairs()
 

@@ -1,4 +1,4 @@
-"""Word alignment: which words of a sentence translate which words of its translation.
+"""Word alignment: finds which words of a sentence correspond to which words of its translation.
 
 `train` learns a model from sentence pairs alone; `AlignmentModel.align_batch` links the words of any pair with it:
 
@@ -7,9 +7,9 @@
       → posteriors of an HMM in each direction, reweighted by fertility
       → their product: counts for the next pass (training); their mean: the score of a link (model)
 
-Training may start from an older model's counts (prior): so a model learns more, or adapts to the text that it aligns.
-The arithmetic is in C++ (native/). `pipelines.aligner.reference` is the same in NumPy: slower, for reading, and the
-tests' oracle. Both give the same model and the same links.
+Training may start from an older model's counts (prior), to learn more or to adapt to the text that is aligned.
+The arithmetic is in C++ (native/). `pipelines.aligner.reference` is the same in NumPy, slower, as documentation and as
+the tests' oracle. Both give the same model and the same links. `aligners` lists the aligners that a job can use.
 """
 
 try:

@@ -1,4 +1,4 @@
-"""What decides an alignment."""
+"""The aligner's settings, and which values they may have."""
 
 from __future__ import annotations
 
@@ -17,30 +17,31 @@ class AlignerConfig:
     """The path of a model that `align train` saved, or the name of another aligner that is listed in
     pipelines/aligner/aligners.py. Empty: the job trains the built-in aligner on the corpus itself."""
     training_pairs: int = 100_000
-    """At most so many sentence pairs train a model; of a larger corpus, a sample drawn by hash."""
+    """The largest number of sentence pairs that train a model. A larger corpus is sampled by hash."""
     min_score: float = 0.4
-    """A link is kept if its score, the mean of both directions' posterior probabilities, exceeds this."""
+    """A link is kept if its score, the mean of both directions' posterior probabilities, exceeds this value."""
     max_words: int = 256
-    """A pair with more words on a side neither trains the model nor gets links: its cost grows with their cube."""
+    """A pair with more words on a side neither trains the model nor gets links: the cost grows with the cube of the
+    number of words."""
     initial_passes: int = 2
-    """Passes of IBM Model 2 over word stems, with a prior for the diagonal; they start the HMM."""
+    """Number of EM passes of IBM Model 2 over word stems, with a prior for the diagonal. They initialise the HMM."""
     hmm_passes: int = 4
-    """Passes of the HMM in both directions."""
+    """Number of EM passes of the HMM, which follow the initial passes."""
     diagonal_tension: float = 4.0
-    """How much the initial passes prefer the diagonal (λ of Dyer et al. 2013)."""
+    """How strongly the initial passes prefer the diagonal (λ of Dyer et al. 2013)."""
     empty_probability: float = 0.1
-    """Prior probability that a word translates none of the other sentence (p0 of Och and Ney 2003)."""
+    """Prior probability that a word is aligned to no word of the other sentence (p0 of Och and Ney 2003)."""
     backoff: float = 10.0
-    """Weight, in counts, of the estimate from stems in a word's translation probabilities, and of the estimate from
-    spelling and frequency in a stem's."""
+    """How many counts a back-off estimate is worth. Words back off to stems, stems to spelling and frequency."""
     identical: float = 0.1
-    """Share of that estimate that goes to the identical word or stem: names, numbers and cognates."""
+    """Probability that the estimate from spelling and frequency gives to the identical word or stem: names, numbers and
+    cognates."""
     jump_smoothing: float = 0.5
-    """Added to the count of every jump width."""
+    """Pseudo-count that is added to the count of every jump width."""
     fertility_smoothing: float = 10.0
-    """Weight, in counts, of all words' fertilities in the fertilities of one word."""
+    """How many counts the fertility distribution over all words is worth in the distribution of one word."""
     prior_weight: float = 1.0
-    """Weight of the counts of an older model, where training starts from one: 1 as if its corpus were read again."""
+    """Factor on the counts of an older model that training starts from; 1 counts its corpus as if read again."""
 
     def __post_init__(self) -> None:
         for name in _EXPECTED:
@@ -49,10 +50,10 @@ class AlignerConfig:
 
     @staticmethod
     def from_json(value: object) -> AlignerConfig:
-        """What `asdict` made of one. `ValueError` naming the first field that is missing, unknown or cannot be."""
+        """Reverses `asdict`. Raises `ValueError`, which names the first field that is missing, unknown or wrong."""
         if not isinstance(value, dict):
             raise ValueError(f"config is {_shown(value)}: expected an object")
-        names = [each.name for each in fields(AlignerConfig)]
+        names = [field.name for field in fields(AlignerConfig)]
         if missing := [name for name in names if name not in value]:
             raise ValueError(f"config has no {missing[0]}")
         if unknown := [name for name in value if name not in names]:
@@ -99,7 +100,7 @@ _EXPECTED = {
 
 
 def problem_of(name: str, value: object) -> str | None:
-    """What a field's value is and should have been, in words; None where nothing is wrong with it."""
+    """Says in words what a field's value is and what was expected; None if the value is right."""
     if name == "model":
         return None if isinstance(value, str) else f"{_shown(value)}: expected a path"
     expected = _EXPECTED[name]
@@ -107,7 +108,7 @@ def problem_of(name: str, value: object) -> str | None:
 
 
 def _shown(value: object) -> str:
-    """In at most 60 characters: it may come from a damaged file, and a whole number may have too many digits to write.
+    """Shows a value in at most 60 characters; one from a damaged file may be long, and have too many digits to print.
 
     >>> _shown(float("nan")), _shown("x" * 100)
     ('nan', "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…")

@@ -1,4 +1,4 @@
-"""From expected counts to the parameters of the next pass."""
+"""Computes the parameters of the next pass from expected counts."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ Floats = NDArray[np.float64]
 
 
 def smoothed_jumps(counts: Floats, smoothing: float) -> Floats:
-    """Weights of jumps by -MAX_JUMP..MAX_JUMP words, of any shape, from their expected counts."""
-    # Two decimals: jumps are the one sum of real numbers, and what lies beyond may differ between processors.
+    """Returns the weights of jumps by -MAX_JUMP..MAX_JUMP words, from expected counts of any shape."""
+    # Two decimals: jumps are the only sum of real numbers, whose last bits may differ between processors.
     return np.round(counts, 2) + smoothing
 
 
 def smoothed_fertilities(counts_WF: NDArray[Any], smoothing: float) -> NDArray[np.float32]:
-    """p(fertility | word) (W + 1, F) from expected counts: `smoothing` counts of all words' distribution are added.
+    """Returns p(fertility | word) (W + 1, F) from expected counts and `smoothing` counts of all words' distribution.
 
-    The last row, of words that are not known, is that distribution.
+    The last row, for unknown words, is the distribution of all words.
     """
     all_words_F = counts_WF.sum(axis=0) + 0.5
     all_words_F /= all_words_F.sum()

@@ -1,4 +1,4 @@
-"""A trained word aligner."""
+"""The model of the built-in word aligner: parameters, look-up tables, links."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ NO_FERTILITIES = np.zeros((2, 0, _native.F), np.float32)
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """What training estimates: W words, K pairs of words that are ever linked.
+    """What training estimates, for W words and the K pairs of words that are ever linked.
 
-    The first of two is for target words given source words, the second the reverse.
+    Where an array has a first axis of 2, row 0 is for target words given source words, row 1 for the reverse.
     """
 
     vocabulary: Vocabulary
@@ -46,7 +46,7 @@ class Parameters:
     fertilities: NDArray[np.float32] = field(default_factory=lambda: NO_FERTILITIES)  # (2, W + 1, F), or none yet
 
     def tables(self, *, by_stem: bool = False) -> _native.Model:
-        """These parameters as the compiled part looks them up. `ValueError` if they do not fit together."""
+        """Returns the tables that the compiled part reads. Raises `ValueError` if the arrays do not fit together."""
         fertilities = self.fertilities if self.fertilities.size else None
         return _native.Model(self._arrays(by_stem), jumps=self.jump_weights, fertilities=fertilities)
 
@@ -71,7 +71,7 @@ class Parameters:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """What links are looked up in, as the file holds it. `ValueError` at the first use if it contradicts itself."""
+    """The look-up tables, as the file holds them. Inconsistent tables raise `ValueError` when they are first used."""
 
     vocabulary: Vocabulary
     arrays: Mapping[str, NDArray[Any]]  # of `_TABLE_TYPES`
@@ -88,7 +88,7 @@ class Tables:
         return {name: value for name, value in self.__dict__.items() if name != "native"}  # made again
 
     def parameters(self) -> Parameters:
-        """Those that these tables were made of."""
+        """Returns the parameters that these tables were made of."""
         arrays, words = self.arrays, len(self.vocabulary.words)
         buckets_W = np.diff(arrays["word_starts"])
         source_N = np.append(np.full(4, -1), np.repeat(np.arange(words), 4 * buckets_W))
@@ -118,24 +118,19 @@ def native_settings(config: AlignerConfig) -> _native.Settings:
 
 @dataclass(frozen=True)
 class AlignmentModel:
-    """Links the words of a sentence pair. The same model gives the same links in any batch, on any machine.
-
-    >>> model = train(pairs, AlignerConfig())
-    >>> model.align(["Anna", "lives", "in", "Hanoi"], ["Anna", "sống", "ở", "Hà", "Nội"])
-    [Link(source=0, target=0, score=0.98), …]
-    """
+    """Links the words of sentence pairs. The same model gives the same links in any batch, on any machine."""
 
     tables: Tables
     config: AlignerConfig
     text: TrainingText | None = None
-    """What it was trained on, if that is known."""
+    """The text that the model was trained on, if that is known."""
 
     def align(self, source_words: Words, target_words: Words) -> list[Link]:
-        """The links, by source and target word; none for an empty side, or for one of more than `max_words`."""
+        """Returns the links, sorted by source and target word; none if a side is empty or has more than `max_words`."""
         return self.align_batch([(source_words, target_words)])[0]
 
     def align_batch(self, pairs: Sequence[tuple[Words, Words]], *, threads: int = 1) -> list[list[Link]]:
-        """`align` of each pair, faster: give it a thousand or more at once."""
+        """Returns the links of each pair. This is faster than `align`, best with a thousand pairs or more at once."""
         found = self.tables.native.align(
             self._encoded(pairs),
             native_settings(self.config),
@@ -148,10 +143,10 @@ class AlignmentModel:
     def directed_links(
         self, pairs: Sequence[tuple[Words, Words]], *, threads: int = 1
     ) -> list[tuple[list[Link], list[Link]]]:
-        """Of each pair the links of target words, then of source words, each to its most probable partner.
+        """Returns per pair the links of its target words, then of its source words, to their most probable partner.
 
-        A word has the first of several such partners, and none unless that is more probable than to have none. Scores
-        and the pairs without links are those of `align`. Links are by the word whose partner they give.
+        Of equally probable partners a word gets the first. It gets none if having none is at least as probable. Scores
+        are those of `align`, and so are the pairs without links. Links are sorted by the word whose partner they give.
         """
         found = self.tables.native.align_directed(
             self._encoded(pairs), native_settings(self.config), max_words=self.config.max_words, threads=threads
@@ -177,7 +172,7 @@ class AlignmentModel:
     def save(self, file: str | BinaryIO) -> None:
         """Writes to a path or a binary file object. The same model always gives the same bytes.
 
-        A file that stands under the path is replaced, not written over: a process may be aligning with it.
+        An existing file is replaced, not overwritten, because another process may have it mapped into memory.
         """
         if isinstance(file, str):
             with replacing(file) as stream:
@@ -187,12 +182,11 @@ class AlignmentModel:
 
     @classmethod
     def load(cls, file: str | BinaryIO, *, copy: bool | None = None) -> AlignmentModel:
-        """What `save` wrote, from a path, also of a remote file system, or a binary file object. `InputError` if that
-        is not what the file holds.
+        """Loads what `save` wrote, from a local or remote path or a binary file object. Raises `InputError`.
 
-        A local file is mapped into memory, which all processes that load it share, unless `copy`. Whoever renews a
-        mapped file must replace it, as `save` and `mv` do, not write into it, as `cp` does: that kills who uses it.
-        Therefore None copies a file that another user owns or may write.
+        With `copy=False`, a local file is mapped into memory, which all processes that load it share. A mapped file
+        must only be replaced, as `save` and `mv` do. Overwriting it, as `cp` does, kills the processes that use it, so
+        `copy=None` maps a file only if no other user owns it or may write to it.
         """
         if isinstance(file, str):
             where, data = file, model_file.read(file, copy)
@@ -213,12 +207,12 @@ class AlignmentModel:
 
     @property
     def parameters(self) -> Parameters:
-        """What training estimated: for reading, at some cost."""
+        """The parameters that training estimated, computed from the tables at each access."""
         return self.tables.parameters()
 
     def fingerprint(self) -> str:
-        """Thirty-two hexadecimal digits that change with anything that decides a link, or how words are found: those
-        that stand on the second line of the model's file."""
+        """Returns the checksum on the second line of the model's file: thirty-two hexadecimal digits, which change with
+        anything that decides a link or how words are found."""
         return model_file.checksum(self._content())
 
     def _content(self) -> model_file.Content:
@@ -240,8 +234,8 @@ def _link_lists(
 
 @contextmanager
 def _no_garbage_search() -> Iterator[None]:
-    """While tens of thousands of objects are made, none of which is garbage, Python would search all of the process's
-    objects for some, which takes up to as long as to align."""
+    """Disables the garbage collector while tens of thousands of links are made. It would search all objects of the
+    process, which can take as long as the alignment itself."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

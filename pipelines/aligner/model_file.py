@@ -1,4 +1,4 @@
-"""The file of a trained aligner: three lines of text, then arrays as they are used. Nothing in it is executed.
+"""Reads and writes the file of a trained aligner: three lines of text, then arrays. Nothing in it is executed.
 
 polyspan-aligner/2
 9f…                                                     BLAKE2b of all that follows
@@ -46,7 +46,7 @@ def write(file: BinaryIO, content: Content) -> None:
 
 
 def checksum(content: Content) -> str:
-    """Of everything that the file would hold, in hexadecimal digits."""
+    """Returns the checksum of the file's content, in hexadecimal digits."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     for part in _parts(content):
         digest.update(part)
@@ -54,25 +54,25 @@ def checksum(content: Content) -> str:
 
 
 def _parts(content: Content) -> Iterator[bytes | memoryview]:
-    """What follows the second line."""
+    """Yields what follows the second line of the file."""
     arrays = {
         name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in content.arrays.items()
     }
     described = {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
     header = json.dumps({**content.about, "arrays": described}).encode() + b"\n"
     yield header
-    place = len(_START) + 2 * _DIGEST_BYTES + 1 + len(header)
+    offset = len(_START) + 2 * _DIGEST_BYTES + 1 + len(header)
     for array in arrays.values():
-        yield bytes(-place % _ALIGNMENT)
+        yield bytes(-offset % _ALIGNMENT)
         yield array.reshape(-1).view(np.uint8).data
-        place += -place % _ALIGNMENT + array.nbytes
+        offset += -offset % _ALIGNMENT + array.nbytes
 
 
 def read(path: str, copy: bool | None = None) -> bytes | mmap.mmap:
-    """A file's bytes, mapped, so that all processes that read it share the memory, or copied.
+    """Reads a file's bytes: mapped, so that all processes that read it share the memory, or copied.
 
-    A process dies that looks into a mapped file after somebody has cut it short, and errs after somebody has written
-    into it. So None maps only a plain local file that belongs to this user and that nobody else may write.
+    If a mapped file is truncated, the processes that read it are killed; if it is overwritten, they read wrong data. So
+    `copy=None` maps only a regular local file that this user owns and that nobody else may write.
     """
     try:
         with open_raw(path) if is_remote(path) else open(path, "rb") as file:
@@ -87,14 +87,14 @@ def read(path: str, copy: bool | None = None) -> bytes | mmap.mmap:
 
 
 def _is_ours(file: int) -> bool:
-    """Whether nobody but this user may write into an open plain file."""
+    """Returns whether the open file is a regular one, and only this user may write to it."""
     about = os.fstat(file)
     ours = not hasattr(os, "geteuid") or about.st_uid == os.geteuid()
     return ours and stat.S_ISREG(about.st_mode) and not about.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 def decode(data: bytes | mmap.mmap, where: str, expected_types: Mapping[str, str]) -> Content:
-    """The content; its arrays are `data` itself. `InputError` for another file, another version, or an altered one."""
+    """Decodes the content; its arrays are views of `data`. Raises `InputError` for a wrong, newer or altered file."""
     first = data[:_ALIGNMENT].partition(b"\n")[0]
     name, _, version = first.decode("utf-8", "replace").partition("/")
     if name != _NAME:
@@ -123,8 +123,8 @@ def decode(data: bytes | mmap.mmap, where: str, expected_types: Mapping[str, str
         ) from None
 
 
-def _arrays(data: bytes | mmap.mmap, place: int, described: object, expected_types: Mapping[str, str]) -> Arrays:
-    """The arrays that the header describes, which stand from `place` on. `ValueError` if those are others."""
+def _arrays(data: bytes | mmap.mmap, offset: int, described: object, expected_types: Mapping[str, str]) -> Arrays:
+    """Returns the arrays that the header describes, from byte `offset` on. Raises `ValueError` if they do not fit."""
     if not isinstance(described, dict) or described.keys() != expected_types.keys():
         raise ValueError(f"expected the arrays {', '.join(expected_types)}")
     arrays: dict[str, NDArray[Any]] = {}
@@ -132,13 +132,13 @@ def _arrays(data: bytes | mmap.mmap, place: int, described: object, expected_typ
         shape = about[1] if isinstance(about, list) and len(about) == 2 and about[0] == expected_types[name] else None
         if not isinstance(shape, list) or not 1 <= len(shape) <= 3 or not all(map(_is_size, shape)):
             raise ValueError(f"arrays.{name}: expected numbers of type {expected_types[name]} and how many")
-        place += -place % _ALIGNMENT
+        offset += -offset % _ALIGNMENT
         dtype, count = np.dtype(expected_types[name]), math.prod(shape)
-        if place + count * dtype.itemsize > len(data):
+        if offset + count * dtype.itemsize > len(data):
             raise ValueError(f"arrays.{name} does not end where the file does")
-        arrays[name] = np.frombuffer(data, dtype, count, place).reshape(shape)
-        place += arrays[name].nbytes
-    if place != len(data):
+        arrays[name] = np.frombuffer(data, dtype, count, offset).reshape(shape)
+        offset += arrays[name].nbytes
+    if offset != len(data):
         raise ValueError("it goes on behind its arrays")
     return arrays
 

@@ -1,4 +1,4 @@
-"""A training corpus as word numbers: four bytes a word, sixteen a sentence pair, and the words themselves once."""
+"""Holds a training corpus as word numbers: four bytes a word, sixteen a sentence pair, and each distinct word."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BLOCK = 1 << 16  # words that are renumbered or counted at once: NumPy wants ei
 
 
 class NumberedPairs:
-    """Sentence pairs to train on, given as words. `train` uses them up.
+    """Sentence pairs to train on, given as words. `train` empties this object.
 
     >>> pairs = NumberedPairs([(["Anna", "lives"], ["Anna", "sống"])])
     >>> pairs.append(["She"], ["Cô", "ấy"])
@@ -40,7 +40,7 @@ class NumberedPairs:
             offsets.append(len(words))
 
     def keep(self, rows: Ints) -> None:
-        """Drops all pairs but these, given in ascending order."""
+        """Drops all pairs except these rows, which are ascending."""
         for words, offsets in zip(self._words, self._offsets, strict=True):
             lengths = _lengths(offsets)
             is_kept = np.zeros(len(lengths), np.bool_)
@@ -51,8 +51,10 @@ class NumberedPairs:
             del words[len(kept) :], offsets[len(rows) + 1 :]
 
     def take(self, max_words: int, known_words: Iterable[str] = ()) -> tuple[_native.Corpus, Parameters]:
-        """The pairs with words on both sides and at most `max_words`, and parameters that have just their words, with
-        their frequencies, and the known ones. Leaves nothing here."""
+        """Returns the pairs with 1 to `max_words` words on either side, and initial parameters; empties this object.
+
+        The parameters have the words of these pairs, with their frequencies, and the known words.
+        """
         lengths = [_lengths(offsets) for offsets in self._offsets]
         is_fit = (np.minimum(*lengths) > 0) & (np.maximum(*lengths) <= max_words)
         if not is_fit.all():

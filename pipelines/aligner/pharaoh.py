@@ -1,9 +1,9 @@
-"""Alignment links as files have them, and how well some agree with those that people have made.
+"""Reads and writes files of alignment links, and measures how well links agree with gold ones.
 
-Pharaoh: a line a sentence pair, its links `0-0 1-2` (source-target, both 0-based), perhaps each with a score,
-`0-0:0.98 1-2:0.71`. A gold file writes a *sure* link `0-0` and a *possible* one `1?2`. The NAACL form, a link a line,
-is read as gold too: `SENTENCE SOURCE TARGET [S|P]`, all counted from 1, sure where nothing is said. Some Pharaoh files
-count from 1 as well: nothing says so but that no word 0 is ever linked.
+A Pharaoh file has a line per sentence pair with its links `0-0 1-2` (source-target, both 0-based), which may have
+scores: `0-0:0.98 1-2:0.71`. A gold file writes a *sure* link `0-0` and a *possible* one `1?2`. Gold links may also be
+in the NAACL format, a line `SENTENCE SOURCE TARGET [S|P]` per link, counted from 1 and sure unless marked P. Some
+Pharaoh files count from 1 as well; the only sign is that no link has a word 0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class GoldLinks(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """How found links agree with gold ones. Counts are of links in all sentences."""
+    """Counts found and gold links, over all sentences."""
 
     sentences: int
     found: int
@@ -52,7 +52,7 @@ class Agreement(NamedTuple):
 
 
 def format_links(links: Iterable[Link], scores: bool) -> str:
-    """Pharaoh text, without a line's end.
+    """Formats links as a line of a Pharaoh file, without the line break.
 
     >>> format_links([Link(0, 0, 0.98), Link(1, 2, 0.7123)], scores=True)
     '0-0:0.9800 1-2:0.7123'
@@ -70,7 +70,7 @@ def agreement(found: Iterable[LinkSet], gold: Iterable[GoldLinks]) -> Agreement:
 
 
 class Firsts(NamedTuple):
-    """The number of a sentence's first word in a file of Pharaoh links, 0 or 1."""
+    """The number, 0 or 1, that the first word of a sentence has in either file."""
 
     gold: int = 0
     links: int = 0
@@ -80,11 +80,12 @@ FROM_ZERO = Firsts()
 
 
 def compare_files(
-    gold_path: str, links_path: str, first: Firsts = FROM_ZERO, tell: Callable[[str], None] | None = None
+    gold_path: str, links_path: str, first: Firsts = FROM_ZERO, warn: Callable[[str], None] | None = None
 ) -> Agreement:
-    """Of a gold file and a Pharaoh file. `InputError` for a malformed line, or other numbers of sentences.
+    """Compares a Pharaoh file with a gold file.
 
-    `tell` is called with what a user should know: that a file looks as if it counted from 1.
+    `warn` receives a message if a file looks as if it counts words from 1. Raises `InputError` for a malformed line, or
+    if the files have different numbers of sentences.
     """
     found = list(read_links(links_path, first.links))
     is_pharaoh = not is_naacl(gold_path)
@@ -98,8 +99,8 @@ def compare_files(
         (gold_path, [sentence.possible for sentence in gold], "--one-based", is_pharaoh and not first.gold),
         (links_path, found, "--one-based-links", not first.links),
     ):
-        if tell and doubtful and looks_one_based(links):
-            tell(
+        if warn and doubtful and looks_one_based(links):
+            warn(
                 f"{path}: no link has a word 0, on either side, so the words look counted from 1; then the figures are "
                 f"wrong. Read them so with: {option}"
             )
@@ -107,19 +108,19 @@ def compare_files(
 
 
 def looks_one_based(sentences: Iterable[LinkSet]) -> bool:
-    """Whether there are links, but none of a word 0 on either side."""
+    """Returns whether there are links, but none has a word 0 on either side."""
     least = min((min(link) for links in sentences for link in links), default=0)
     return least > 0
 
 
 def read_links(path: str, first: int = 0) -> Iterator[LinkSet]:
-    """The links of each line of a Pharaoh file; scores are passed over. `first` is the number of a first word there."""
+    """Yields the links of each line of a Pharaoh file, without scores. `first` is the number of a first word there."""
     for kinds in _read_lines_of_links(path, "-", "0-0 1-2", first):
         yield set(kinds)
 
 
 def read_gold(path: str, first: int = 0) -> Iterator[GoldLinks]:
-    """The links of each line of a gold file. A link that is both sure and possible is sure."""
+    """Yields the links of each line of a gold file. A link that is both sure and possible is sure."""
     for kinds in _read_lines_of_links(path, "-?", "0-0 1?2", first):
         yield GoldLinks({link for link, kind in kinds.items() if "-" in kind}, set(kinds))
 
@@ -127,7 +128,7 @@ def read_gold(path: str, first: int = 0) -> Iterator[GoldLinks]:
 def _read_lines_of_links(
     path: str, allowed: str, example: str, first: int
 ) -> Iterator[dict[tuple[int, int], set[str]]]:
-    """Of each line, its links, each with the marks that stand between its two numbers."""
+    """Yields the links of each line, each with the marks that occur between its two numbers."""
     for number, text in _texts(path):
         links: dict[tuple[int, int], set[str]] = {}
         for word in text.split():
@@ -142,13 +143,13 @@ def _read_lines_of_links(
 
 
 def is_naacl(path: str) -> bool:
-    """Whether the first line that is not blank is `SENTENCE SOURCE TARGET [S|P]`."""
+    """Returns whether the first line that is not blank is `SENTENCE SOURCE TARGET [S|P]`."""
     first = next((text for _, text in _texts(path) if text.strip()), "")
     return bool(_NAACL.fullmatch(first))
 
 
 def read_naacl(path: str, sentences: int) -> list[GoldLinks]:
-    """The links of sentences 1 to `sentences`."""
+    """Reads the links of sentences 1 to `sentences` of a file in the NAACL format."""
     gold = [GoldLinks(set(), set()) for _ in range(sentences)]
     for number, text in _texts(path):
         if not text.strip():

@@ -1,7 +1,7 @@
-"""What an older model has counted, to which training adds what it counts in a new corpus.
+"""Counts of an older model, to which training adds the counts of a new corpus.
 
-The older counts hold nothing of the new corpus, so leaving out what a cell itself adds is as right as without them: as
-long as the new pairs are no part of what the older model learnt from.
+Training leaves out what a cell itself added to the counts. That stays right only if the new pairs were not among those
+that the older model was trained on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MOST = 2.0**50  # so that training's sums, in whole numbers of 64 bits, hold th
 
 
 class Counts(NamedTuple):
-    """A sparse table of K pairs of words or stems. Keys, (source << 32) + target, ascend."""
+    """Holds a sparse table of K pairs of words or stems. The keys, (source << 32) + target, are ascending."""
 
     keys_K: Ints
     counts_K: Ints  # in units of 1 / ONE
@@ -31,7 +31,7 @@ class Counts(NamedTuple):
 
 
 class Prior(NamedTuple):
-    """An older model's counts by the numbers of a vocabulary of W words that has all of its own."""
+    """An older model's counts, indexed by a vocabulary of W words that contains all of its words."""
 
     source_frequency_W: Ints
     target_frequency_W: Ints
@@ -50,11 +50,11 @@ NO_PRIOR = Prior(
     np.zeros((2, 1)),
     np.zeros((2, 1, 1), np.float32),
 )
-"""Adds nothing to the counts of any vocabulary."""
+"""This prior adds nothing to the counts of any vocabulary."""
 
 
 def added_up(keys: Ints, counts: Ints) -> Counts:
-    """The sum of the counts of each key, keys in any order."""
+    """Adds up the counts of each key. The keys may be in any order."""
     order = np.argsort(keys, kind="stable")  # which merges what ascends
     keys = keys[order]
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -62,7 +62,7 @@ def added_up(keys: Ints, counts: Ints) -> Counts:
 
 
 def prior_of(model: AlignmentModel | None, vocabulary: Vocabulary, weight: float) -> Prior:
-    """The model's counts times `weight`: as whole numbers where training's are, of words that `vocabulary` has."""
+    """Returns the model's counts times `weight`, renumbered for `vocabulary`; whole numbers where training has them."""
     if model is None:
         return NO_PRIOR
     older, W = model.parameters, len(vocabulary.words)

@@ -1,9 +1,9 @@
-"""One set of links from two: each direction of a word aligner gives every word it generates at most one partner.
+"""Combines the links of both directions; in each, a generated word has at most one partner.
 
 A *directed* set of links holds, for each word of the side that was generated, the link to the word that most probably
 generated it, if any: `forward` for target words given the source sentence, `backward` the reverse. Links are (source,
-target), both 0-based. Of the ways to make one set of two, `intersect` has the fewest and surest links, `union` all;
-`grow_diag_final_and` lies between and is what most phrase-based translation systems are built on.
+target), both 0-based. `intersect` gives the fewest and surest links, `union` all of them; `grow_diag_final_and` is in
+between, and most phrase-based translation systems use it.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ _NEIGHBOURS = ((0, -1), (-1, 0), (0, 1), (1, 0), (-1, -1), (1, -1), (-1, 1), (1,
 
 
 def intersect(forward: Collection[tuple[int, int]], backward: Collection[tuple[int, int]]) -> LinkSet:
-    """The links that both directions have: one to one, since each direction is functional."""
+    """Returns the links that both directions have. No word has two of them."""
     return set(forward) & set(backward)
 
 
 def union(forward: Collection[tuple[int, int]], backward: Collection[tuple[int, int]]) -> LinkSet:
-    """The links that either direction has."""
+    """Returns the links that either direction has."""
     return set(forward) | set(backward)
 
 
 def grow_diag_final_and(forward: Collection[tuple[int, int]], backward: Collection[tuple[int, int]]) -> LinkSet:
-    """The heuristic of Koehn et al. (2003; 2005, section 2.2), as Moses defines it.
+    """Applies the heuristic of Koehn et al. (2003; 2005, section 2.2), as Moses defines it.
 
-    From the intersection on, links of the union that touch an accepted link, diagonally too, are accepted if one of
-    their two words has no link yet; sweeps by target word, then source word, in which a link counts as soon as it is
-    accepted, repeat until one adds nothing. At last links of `forward`, then of `backward`, are accepted in the same
-    order where neither of their words has a link.
+    Starts from the intersection. A link of the union is accepted if it is next to an accepted one, also diagonally, and
+    one of its two words has no link yet. Sweeps by target word, then source word, repeat until one adds nothing; a link
+    counts as soon as it is accepted. Finally links of `forward`, then of `backward`, are accepted in the same order if
+    neither of their words has a link.
 
     >>> sorted(grow_diag_final_and({(0, 0), (1, 1), (1, 2)}, {(0, 0), (1, 1), (3, 4)}))
     [(0, 0), (1, 1), (1, 2), (3, 4)]
@@ -86,11 +86,11 @@ SYMMETRIZATIONS: dict[str, Callable[[Collection[tuple[int, int]], Collection[tup
 def align_symmetrized(
     model: AlignmentModel, pairs: Sequence[tuple[Words, Words]], symmetrization: str, *, threads: int = 1
 ) -> list[list[Link]]:
-    """`model.align_batch` by another rule than its threshold; scores are the same."""
+    """Links each pair by a rule of `SYMMETRIZATIONS` instead of the model's threshold. Scores are the same."""
     rule = SYMMETRIZATIONS[symmetrization]
-    found = []
+    aligned = []
     for forward, backward in model.directed_links(pairs, threads=threads):
         score = {(link.source, link.target): link.score for link in (*forward, *backward)}
         both = [{(link.source, link.target) for link in links} for links in (forward, backward)]
-        found.append([Link(*link, score[link]) for link in sorted(rule(*both))])
-    return found
+        aligned.append([Link(*link, score[link]) for link in sorted(rule(*both))])
+    return aligned

@@ -1,4 +1,4 @@
-"""Of which languages a model links the words, and what found these words."""
+"""The languages that a model was trained on, and the tokenizers that found the words."""
 
 from __future__ import annotations
 
@@ -19,18 +19,15 @@ WHITE_SPACE = {"tokenizer": "white space"}
 
 @dataclass(frozen=True)
 class TrainingText:
-    """What a model knows of the text that it was trained on.
-
-    >>> TrainingText(LanguagePair("en", "vi"), (tokenizer_version("en"), tokenizer_version("vi")))
-    """
+    """What a model records about the text that it was trained on."""
 
     pair: LanguagePair
     words: tuple[Mapping[str, str], Mapping[str, str]]
-    """What decides the words of either side: `steps.tokenize.tokenizer_version`, or `WHITE_SPACE`."""
+    """What decides the words of either side: `steps.common.tokenize.tokenizer_version`, or `WHITE_SPACE`."""
 
     @staticmethod
     def of(pair: LanguagePair, *, tokenized: bool = False) -> TrainingText:
-        """That of a pair whose words are found here and now. `ConfigError` if a tokenizer is not installed."""
+        """Describes text whose words the installed tokenizers find. Raises `ConfigError` if one is not installed."""
         if tokenized:
             return TrainingText(pair, (WHITE_SPACE, WHITE_SPACE))
         return TrainingText(pair, (tokenizer_version(pair.source), tokenizer_version(pair.target)))
@@ -40,26 +37,31 @@ class TrainingText:
         return self.words == (WHITE_SPACE, WHITE_SPACE)
 
     def to_json(self) -> dict[str, Any]:
-        """
+        """Converts to JSON, for instance
+
         {"source": "en", "target": "vi", "words": [{"tokenizer": "moses:vi", "sacremoses": "0.2.0", …}, …]}
         """
         return {"source": self.pair.source, "target": self.pair.target, "words": list(map(dict, self.words))}
 
     @staticmethod
     def from_json(value: object) -> TrainingText:
-        """`ValueError` naming the field if that is not what `to_json` made."""
+        """Reverses `to_json`. Raises `ValueError`, which names the wrong field."""
         if not isinstance(value, dict) or value.keys() != {"source", "target", "words"}:
             raise ValueError("text: expected source, target and words")
         words = value["words"]
         if not isinstance(words, list) or len(words) != 2:
             raise ValueError("text.words: expected what found the words of either side")
-        for side, found in zip(("source", "target"), words, strict=True):
-            if not isinstance(found, dict) or "tokenizer" not in found or not all(map(_is_name, found.values())):
+        for side, versions in zip(("source", "target"), words, strict=True):
+            if (
+                not isinstance(versions, dict)
+                or "tokenizer" not in versions
+                or not all(map(_is_name, versions.values()))
+            ):
                 raise ValueError(f"text.words: expected a tokenizer and its versions for the {side} side")
             lang = value[side]
             if not isinstance(lang, str) or not is_language_code(lang):
                 raise ValueError(f"text.{side}: expected the code of a language")
-            if found != WHITE_SPACE and lang not in LANGUAGES:
+            if versions != WHITE_SPACE and lang not in LANGUAGES:
                 raise ValueError(f"text.{side} is {lang!r}: expected one of {' '.join(LANGUAGES)}")
         return TrainingText(LanguagePair(value["source"], value["target"]), (words[0], words[1]))
 
@@ -69,10 +71,9 @@ def _is_name(value: object) -> bool:
 
 
 def check_text(text: TrainingText, trained: TrainingText, model: str) -> None:
-    """Raises `ConfigError` where a model (its path) was trained on another language pair than that of `text`.
+    """Raises `ConfigError` if `model`, a path, was trained on another language pair than that of `text`.
 
-    That words were found in another way is only logged: a newer tokenizer mostly finds the same ones, and a user may
-    know why white space does.
+    Another tokenizer is only logged as a warning: a newer version finds mostly the same words.
     """
     if text.pair != trained.pair:
         raise ConfigError(
@@ -91,7 +92,8 @@ def check_text(text: TrainingText, trained: TrainingText, model: str) -> None:
 
 
 def _names(versions: Mapping[str, str]) -> str:
-    """
+    """Formats what decided the words.
+
     >>> _names({"tokenizer": "moses:vi", "sacremoses": "0.2.0"})
     'moses:vi, sacremoses 0.2.0'
     """

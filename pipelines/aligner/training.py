@@ -1,4 +1,4 @@
-"""Training: expectation-maximisation in both directions at once, which agree on the counts (Liang et al. 2006)."""
+"""Trains the aligner: expectation-maximisation in both directions, which agree on the counts (Liang et al. 2006)."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ def train(
     prior: AlignmentModel | None = None,
     threads: int = 1,
 ) -> AlignmentModel:
-    """Learns from sentence pairs, given as words. Neither their order nor the machine nor `threads` changes a byte of
-    the model.
+    """Trains a model on sentence pairs, given as words. Their order, the machine and `threads` do not change a byte.
 
-    With an older model as `prior`, the new one has its words too, and its counts, times `prior_weight`, added to those
-    of `pairs`, which should not be what it learnt from. This is also how a model adapts to text that it is to align:
-    `train(pairs, model.config, prior=model).align_batch(pairs)` makes fewer errors than `model.align_batch(pairs)`
-    where the text has words that the model does not know.
+    With an older model as `prior`, the new model also has its words, and its counts times `prior_weight` are added to
+    those of `pairs`, which the older model must not have been trained on. So a model can adapt to the text that it
+    aligns: `train(pairs, model.config, prior=model).align_batch(pairs)` makes fewer errors than
+    `model.align_batch(pairs)` if the text has words that the model does not know.
 
-    `pairs` is read once, and kept as four bytes a word; `NumberedPairs` are used up. Pairs with an empty side, or with
-    more than `max_words` words on one, are left out. A model of no pairs links by position. `progress` is called with a
-    line of text after every pass.
+    `pairs` is read once and stored with four bytes a word; a `NumberedPairs` is empty afterwards. Pairs that have an
+    empty side, or more than `max_words` words on a side, are left out. A model trained on no pairs links by position.
+    `progress` receives a line of text after every pass.
     """
     if not isinstance(pairs, NumberedPairs):
         pairs = NumberedPairs(pairs)
@@ -52,9 +51,9 @@ def train(
     passes = config.initial_passes + config.hmm_passes
     for number in range(passes):
         is_initial = number < config.initial_passes
-        # Until the last initial pass little is known, and agreeing on it early is never undone.
+        # Estimates are poor before the last initial pass, and later passes never undo an agreement.
         agree = number >= config.initial_passes - 1
-        # The first pass would have a count of nearly every cell to keep: to find them again takes less.
+        # The first pass adds to nearly every cell: computing the counts again is cheaper than keeping them.
         keep = agree or number > 0
         tables = parameters.tables(by_stem=is_initial)
         parameters = parameters.without_counts()  # the tables hold them now: this bounds the memory
@@ -88,8 +87,10 @@ def pass_line(
     source_words: int,
     target_words: int,
 ) -> str:
-    """What is told of a pass: how well the model predicted each side from the other before it, natural logarithm, each
-    word left out of the counts that predict it; and how many links it found.
+    """Formats the progress line of one EM pass: per-word log-likelihood (nats) and expected links per source word.
+
+    The log-likelihood is that of both sides given each other under the model before the pass, each word left out of
+    the counts that predict it.
 
     >>> pass_line(2, 6, False, -1000.0, 50.0, 100, 110)
     'pass 3 of 6 (HMM): log-likelihood -4.7619 a word, 0.500 links a source word'

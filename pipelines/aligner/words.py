@@ -1,4 +1,4 @@
-"""What the aligner takes for the same word. Words are normalised here only; the text itself is never touched."""
+"""Normalises and numbers the aligner's words. Only here are words normalised; texts are never changed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNWRITTEN = dict.fromkeys([0x0640, 0x0670, *range(0x064B, 0x0653)])  # Arabic t
 
 @lru_cache(maxsize=1 << 18)
 def normalise(word: str) -> str:
-    """NFKC, case folded, without Arabic vowel signs, decimal digits in ASCII.
+    """Returns the word in NFKC, case folded, without Arabic vowel signs, with decimal digits in ASCII.
 
     >>> normalise("Straße"), normalise("१२"), normalise("كِتَاب")
     ('strasse', '12', 'كتاب')
@@ -31,18 +31,18 @@ def normalise(word: str) -> str:
 
 
 def stem(normalised_word: str) -> str:
-    """The first four code points: crude, the same for every language, and enough to pool most inflected forms."""
+    """Returns the first four code points: crude, but language-independent, and enough to pool most inflected forms."""
     return normalised_word[:STEM_CHARS]
 
 
 class Vocabulary:
-    """The normalised words of both languages under one numbering, in code point order: equal numbers are equal words.
+    """Numbers the normalised words of both languages together, in code point order, so equal words have equal numbers.
 
-    W words have the numbers 0..W-1 and S stems 0..S-1. Words and stems that are not in the vocabulary get numbers from
-    W and S on, which hold for one call of `encode`; tables by word or stem have one last row for all of them.
+    W words have the numbers 0..W-1 and S stems 0..S-1. Unknown words and stems get numbers from W and S on, which are
+    valid for one call of `encode`; tables by word or stem have one last row for all unknown ones.
 
-    Three arrays hold it, as they lie in a model's file: the words as UTF-8, which sorts as code points do, one after
-    another; where each begins, and the last one ends (W + 1); the stem number of each (W).
+    `arrays` are those of a model's file: the concatenated words in UTF-8, which sorts as code points do; the offset of
+    each word, and the end of the last one (W + 1); the stem number of each word (W).
     """
 
     def __init__(self, words: Iterable[str]) -> None:
@@ -61,7 +61,7 @@ class Vocabulary:
     def of_arrays(
         cls, text: NDArray[np.uint8], offsets: NDArray[np.int64], stem_of_word: NDArray[np.int32]
     ) -> Vocabulary:
-        """The vocabulary that has these arrays. `ValueError` if they do not fit together."""
+        """Makes a vocabulary of its three arrays. Raises `ValueError` if they do not fit together."""
         made = cls.__new__(cls)
         made._hold(text, offsets, stem_of_word)
         try:
@@ -84,7 +84,7 @@ class Vocabulary:
 
     @property
     def stem_of_word_W(self) -> NDArray[np.int64]:
-        """The stem number of every word, wide enough to make keys of."""
+        """The stem number of every word, in 64 bits, to make keys of."""
         return self.stem_of_word.astype(np.int64)
 
     def number(self, normalised_word: str) -> int | None:
@@ -92,19 +92,19 @@ class Vocabulary:
         return None if found < 0 else found
 
     def stem_number(self, prefix: str) -> int | None:
-        # Words of one stem stand together; a word of fewer characters is a stem of its own.
+        # Words of one stem are adjacent; a word of fewer characters is a stem of its own.
         found = self._native.find(_utf8(prefix), prefix=len(prefix) == STEM_CHARS)
         return None if found < 0 else int(self.stem_of_word[found])
 
     def encode(self, sentences: Iterable[Sequence[str]]) -> tuple[list[list[int]], NDArray[np.int64]]:
-        """The numbers of each sentence's words, and the stem number of every word number, new ones included."""
+        """Returns the numbers of each sentence's words, and the stem number of every word number, also of new ones."""
         encoder = Encoder(self)
         numbers = [[*map(encoder.__getitem__, sentence)] for sentence in sentences]
         return numbers, encoder.stem_of_word().astype(np.int64)
 
 
 class _Words(Sequence[str]):
-    """The words of a vocabulary, made as they are asked for."""
+    """The words of a vocabulary, decoded on access."""
 
     def __init__(self, text: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
         self._text, self._offsets = text, offsets
@@ -134,7 +134,7 @@ def _utf8(word: str) -> bytes:
 
 
 class Encoder(dict[str, int]):
-    """Word as written → number, for one batch of sentences: looked up once for each way in which a word is written."""
+    """Maps words as written to numbers, for one batch of sentences. Each spelling is normalised only once."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.vocabulary = vocabulary
@@ -149,7 +149,7 @@ class Encoder(dict[str, int]):
         return number
 
     def stem_of_word(self) -> NDArray[np.int32]:
-        """The stem number of every word number, new ones included."""
+        """Returns the stem number of every word number, also of new ones."""
         new_stems: dict[str, int] = {}
         stem_of_new = []
         for prefix in map(stem, self.new_words):

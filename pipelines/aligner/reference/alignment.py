@@ -1,4 +1,4 @@
-"""Links of sentence pairs, by a trained model."""
+"""Links the words of sentence pairs with a trained model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Words = Sequence[str]
 
 @dataclass(frozen=True)
 class Estimates:
-    """What training estimates. The first of two is for target words given source words, the second the reverse."""
+    """The estimates of training. The first of two is for target words given source words, the second the reverse."""
 
     lexicon: Lexicon
     jump_weights: tuple[Floats, Floats]  # (2 * MAX_JUMP + 1) each
@@ -32,7 +32,7 @@ class Estimates:
 def posteriors_both_ways(
     parameters: Estimates, batch: Batch, stem_of_word: Ints, own_IJB: Floats | float, config: AlignerConfig
 ) -> tuple[Posteriors, Posteriors]:
-    """Posteriors of the HMM. Shapes of the first: states (I, J, B), empty (J, B); of the second: (J, I, B), (I, B)."""
+    """Returns the HMM's posteriors in both directions: states (I, J, B) and empty (J, B), then (J, I, B) and (I, B)."""
     lexicon = parameters.lexicon
     target_given_source_IJB, source_given_target_IJB = lexicon.probabilities(batch, stem_of_word, own_IJB, config)
     emissions = target_given_source_IJB, source_given_target_IJB.swapaxes(0, 1)
@@ -66,7 +66,7 @@ def estimates_of(model: AlignmentModel) -> Estimates:
 
 
 def align_batch(model: AlignmentModel, pairs: Sequence[tuple[Words, Words]]) -> list[list[Link]]:
-    """What `AlignmentModel.align_batch` finds."""
+    """Returns what `AlignmentModel.align_batch` returns."""
     estimates = estimates_of(model)
     links: list[list[Link]] = [[] for _ in pairs]
     encoded, stem_of_word = estimates.lexicon.vocabulary.encode([words for pair in pairs for words in pair])
@@ -75,7 +75,7 @@ def align_batch(model: AlignmentModel, pairs: Sequence[tuple[Words, Words]]) -> 
     for positions in batch_positions(lengths, model.config.max_words):
         batch = make_batch(encoded_pairs, positions)
         forward, backward = posteriors_both_ways(estimates, batch, stem_of_word, 0.0, model.config)
-        # Four decimals: what lies beyond may differ between processors.
+        # Four decimals: later ones may differ between processors.
         score_IJB = np.round((forward.states_STB + backward.states_STB.swapaxes(0, 1)) / 2.0, 4)
         score_BIJ = np.moveaxis(score_IJB, -1, 0)
         found = np.nonzero(score_BIJ > model.config.min_score)
@@ -85,7 +85,7 @@ def align_batch(model: AlignmentModel, pairs: Sequence[tuple[Words, Words]]) -> 
 
 
 def directed_links(model: AlignmentModel, pairs: Sequence[tuple[Words, Words]]) -> list[tuple[list[Link], list[Link]]]:
-    """What `AlignmentModel.directed_links` finds."""
+    """Returns what `AlignmentModel.directed_links` returns."""
     directed: list[tuple[list[Link], list[Link]]] = [([], []) for _ in pairs]
     estimates = estimates_of(model)
     encoded, stem_of_word = estimates.lexicon.vocabulary.encode([words for pair in pairs for words in pair])
@@ -94,7 +94,7 @@ def directed_links(model: AlignmentModel, pairs: Sequence[tuple[Words, Words]]) 
     for positions in batch_positions(lengths, model.config.max_words):
         batch = make_batch(encoded_pairs, positions)
         both = posteriors_both_ways(estimates, batch, stem_of_word, 0.0, model.config)
-        # Four decimals: what lies beyond may differ between processors.
+        # Four decimals: later ones may differ between processors.
         mean_IJB = np.round((both[0].states_STB + both[1].states_STB.swapaxes(0, 1)) / 2.0, 4)
         for way, found in enumerate(both):
             states_STB = np.round(found.states_STB, 4)

@@ -1,4 +1,4 @@
-"""Sentence pairs of similar lengths as arrays, for the vectorised steps.
+"""Batches sentence pairs of similar lengths into arrays, for the vectorised steps.
 
 Shapes, here and in the other modules: B pairs of a batch, I source words, J target words, both padded; N distinct pairs
 of words in the batch; W words and S stems of the vocabulary. A *cell* is one source word beside one target word.
@@ -20,7 +20,7 @@ _SHIFT = 32
 
 
 def key(source: Ints, target: Ints) -> Ints:
-    """One integer for two numbers."""
+    """Combines two numbers into one integer."""
     return (source << _SHIFT) + target
 
 
@@ -29,7 +29,7 @@ def key_parts(keys: Ints) -> tuple[Ints, Ints]:
 
 
 class Batch(NamedTuple):
-    """`positions` says where its pairs stood in the list that was batched. Padding has the word number 0."""
+    """A batch: `positions` are the indices of its pairs in the batched list. Padding has the word number 0."""
 
     positions: list[int]
     source_IB: Ints
@@ -42,7 +42,7 @@ class Batch(NamedTuple):
     is_cell_IJB: NDArray[np.bool_]  # False on padding
 
     def reversed(self) -> Batch:
-        """The same pairs with source and target exchanged."""
+        """Returns the same pairs with source and target exchanged."""
         return Batch(
             self.positions,
             self.target_JB,
@@ -57,7 +57,7 @@ class Batch(NamedTuple):
 
 
 def batch_positions(lengths: Sequence[tuple[int, int]], max_words: int) -> Iterator[list[int]]:
-    """Groups the positions of pairs with words on both sides, and not too many, by length."""
+    """Groups by length the positions of pairs that have 1 to `max_words` words on both sides."""
     order = sorted(
         (position for position, sides in enumerate(lengths) if min(sides) > 0 and max(sides) <= max_words),
         key=lambda position: (max(lengths[position]), lengths[position]),

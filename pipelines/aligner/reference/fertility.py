@@ -1,6 +1,6 @@
-"""How many words a word is translated by. A word that already has its usual number is less likely to have one more.
+"""Fertility: how many words translate a word. One that has its usual number already is less likely to get another.
 
-Shapes: F fertilities 0..F-1 (the last: that many or more); S, T, B as in `hmm`.
+Shapes: F fertilities 0..F-1, where the last means F-1 or more; S, T, B are those of `hmm`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ F = 11
 
 
 def fertility_distribution(states_STB: Floats) -> Floats:
-    """p(a state emits n words) (S, B, F), if the words choose their states independently (a Poisson binomial)."""
+    """Returns p(a state emits n words) (S, B, F) if words choose their states independently (a Poisson binomial)."""
     S, T, B = states_STB.shape
     distribution_FSB = np.zeros((F, S, B))
     distribution_FSB[0] = 1.0
@@ -27,7 +27,7 @@ def fertility_distribution(states_STB: Floats) -> Floats:
 
 
 def reweighted(posteriors: Posteriors, states_SB: Ints, fertilities_WF: NDArray[np.float32]) -> Posteriors:
-    """Posteriors times P(n + 1 | word) / P(n | word), for a state that is expected to emit n other words."""
+    """Multiplies posteriors by P(n + 1 | word) / P(n | word), for a state that is expected to emit n other words."""
     states_STB, empty_TB = posteriors.states_STB, posteriors.empty_TB
     word_S1B = np.minimum(states_SB, len(fertilities_WF) - 1)[:, None, :]
     others_STB = np.clip(states_STB.sum(axis=1)[:, None, :] - states_STB, 0.0, F - 2)

@@ -1,4 +1,4 @@
-"""Posteriors of the word-alignment HMM (Vogel et al. 1996), for a batch of sentence pairs at once.
+"""Computes the posteriors of the word-alignment HMM (Vogel et al. 1996) for a batch of sentence pairs.
 
 One language emits the words of the other. Shapes: B pairs, S words of the emitting side (the states), T words of the
 emitted side (the time steps), both padded to the longest of the batch. M = S + 1 counts memories: position 0 is "before
@@ -33,7 +33,7 @@ def posteriors(
     jump_weights: Floats,
     empty_probability: float,
 ) -> Posteriors:
-    """Forward-backward. The empty states remember the last position (Och and Ney 2003, section 2.1.2).
+    """Runs forward-backward. The empty states remember the last position (Och and Ney 2003, section 2.1.2).
 
     `emission_STB[s, t, b]` is p(word t | word s) and `empty_emission_TB` p(word t | no word), both 0 on padding.
     `jump_weights` (2 * MAX_JUMP + 1) need no norm: those of one memory are normalised over the sentence's words.

@@ -1,6 +1,6 @@
-"""Translation probabilities from expected counts: leave-one-out, backing off to stems, spelling and frequency.
+"""Computes translation probabilities from expected counts: leave-one-out, with back-off to stems, spelling, frequency.
 
-Shapes as in `batches`; tables by word have W + 1 rows and tables by stem S + 1, the last for what is not known.
+Shapes are those of `batches`. Tables by word have W + 1 rows and tables by stem S + 1, the last for unknown ones.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PairCounts(NamedTuple):
         return PairCounts(keys_K, counts_K.astype(np.int64))
 
     def of(self, source_N: Ints, target_N: Ints) -> Floats:
-        """Counts in units of 1; 0 where the table has none."""
+        """Returns counts in units of 1; 0 for pairs that are not in the table."""
         if not len(self.keys_K):
             return np.zeros(len(source_N))
         keys_N = key(source_N, target_N)
@@ -49,7 +49,7 @@ class PairCounts(NamedTuple):
 
 
 class _Side(NamedTuple):
-    """What one language's words and stems count for."""
+    """The totals of one language's words and stems."""
 
     frequency_W: Floats
     stem_frequency_S: Floats
@@ -58,7 +58,7 @@ class _Side(NamedTuple):
 
 
 class Lexicon:
-    """Expected counts of word pairs, and the probabilities p(target | source) and p(source | target) that they give."""
+    """Expected counts of word pairs, which give the probabilities p(target | source) and p(source | target)."""
 
     def __init__(
         self, vocabulary: Vocabulary, source_frequency_W: Ints, target_frequency_W: Ints, counts: PairCounts
@@ -74,7 +74,7 @@ class Lexicon:
 
     @cached_property
     def sides(self) -> tuple[_Side, _Side]:
-        """Source and target."""
+        """Returns the totals of the source and of the target language."""
         W, S = len(self.vocabulary.words), len(self.vocabulary.stems)
         sides = []
         for frequency_W, word_K, stem_K in zip(
@@ -94,7 +94,7 @@ class Lexicon:
         return sides[0], sides[1]
 
     def empty_probabilities(self, batch: Batch) -> tuple[Floats, Floats]:
-        """p(target word | no source word) (J, B) and p(source word | no target word) (I, B): their frequencies."""
+        """Returns p(target word | no source word) (J, B) and p(source word | no target word) (I, B): frequencies."""
         source, target = (_share(side.frequency_W) for side in self.sides)
         return _at(target, batch.target_JB), _at(source, batch.source_IB)
 
@@ -107,10 +107,10 @@ class Lexicon:
         *,
         stems_only: bool = False,
     ) -> tuple[Floats, Floats]:
-        """p(target word | source word) and p(source word | target word) of every cell, both (I, J, B), 0 on padding.
+        """Returns p(target word | source word) and p(source word | target word), both (I, J, B), 0 on padding.
 
-        `own_IJB` is what the cell itself adds to the counts: it is left out, or a word seen once would only ever
-        confirm its first guess. `stem_of_word` is that of `Vocabulary.encode`.
+        `own_IJB` is what the cell itself adds to the counts. It is left out; otherwise a word seen once would always
+        confirm its first estimate. `stem_of_word` is that of `Vocabulary.encode`.
         """
         count_N = self.counts.of(batch.source_N, batch.target_N)
         source_stem_N, target_stem_N = stem_of_word[batch.source_N], stem_of_word[batch.target_N]
@@ -141,7 +141,7 @@ class Lexicon:
 
 
 def _leave_one_out(count: Floats, total: Floats, own: Floats | float, prior: Floats, backoff: float) -> Floats:
-    """(c - q + κB) / (c_e - q + κ): `prior` B counts as much as `backoff` κ occurrences."""
+    """Returns (c - q + κB) / (c_e - q + κ): `prior` B counts as much as `backoff` κ occurrences."""
     return (count - own + backoff * prior) / (total - own + backoff)
 
 
@@ -150,10 +150,10 @@ def _mix(prior: Floats, is_same: NDArray[np.bool_], share: float) -> Floats:
 
 
 def _share(frequency: Floats) -> Floats:
-    """Relative frequencies, with half an occurrence more for each, the unknown included."""
+    """Returns relative frequencies, after half an occurrence is added to each word, also the unknown one."""
     return np.asarray((frequency + 0.5) / (frequency.sum() + 0.5 * len(frequency)))
 
 
 def _at(table: Floats, numbers: Ints) -> Floats:
-    """The table's rows for these words or stems: the last row for what is not known."""
+    """Returns the table's rows for these words or stems, the last row for unknown ones."""
     return table[np.minimum(numbers, len(table) - 1)]

@@ -15,8 +15,10 @@ def posteriors(
     tension: float,
     empty_probability: float,
 ) -> tuple[Floats, Floats]:
-    """p(word t is emitted by word s | both sentences) (S, T, B), 0 on padding, and the log-likelihood (B); arguments as
-    in `hmm.posteriors`."""
+    """Returns p(word t is emitted by word s | both sentences) (S, T, B), 0 on padding, and the log-likelihood (B).
+
+    The arguments are those of `hmm.posteriors`.
+    """
     S, T, _ = emission_STB.shape
     state_SB = (np.arange(S)[:, None] + 0.5) / np.maximum(state_lengths_B, 1)
     time_TB = (np.arange(T)[:, None] + 0.5) / np.maximum(time_lengths_B, 1)

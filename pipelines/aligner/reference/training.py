@@ -1,4 +1,4 @@
-"""Training: expectation-maximisation in both directions at once, which agree on the counts (Liang et al. 2006)."""
+"""Trains the aligner: expectation-maximisation in both directions, which agree on the counts (Liang et al. 2006)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pipelines.aligner.words import Vocabulary, normalise
 
 LIKELIHOOD_UNIT = 1.0 / (1 << 20)
 PENDING_COUNTS = 1 << 22
-"""The counts of so many word pairs are collected before they are added up: this bounds the memory."""
+"""Number of word pairs whose counts are collected before they are added up. This bounds the memory."""
 
 
 def train(
@@ -33,11 +33,11 @@ def train(
     *,
     prior: AlignmentModel | None = None,
 ) -> AlignmentModel:
-    """Learns from sentence pairs, given as words, and an older model's counts. Neither the order of the pairs nor the
-    machine changes a byte of the model.
+    """Trains a model on sentence pairs, given as words, and an older model's counts. Neither the order of the pairs nor
+    the machine changes a byte of the model.
 
-    Pairs with an empty side, or with more than `max_words` words on one, are left out. A model of no pairs links
-    by position. `progress` is called with a line of text after every pass.
+    Pairs that have an empty side, or more than `max_words` words on a side, are left out. A model trained on no pairs
+    links by position. `progress` receives a line of text after every pass.
     """
     corpus = sorted(
         (tuple(map(normalise, source)), tuple(map(normalise, target)))
@@ -104,7 +104,7 @@ def train(
 def _initial_posteriors(
     parameters: Estimates, batch: Batch, stem_of_word: Ints, own_IJB: Floats, config: AlignerConfig
 ) -> list[tuple[Floats, Floats]]:
-    """Model 2's: posteriors (I, J, B) and log-likelihood (B), then (J, I, B) and (B)."""
+    """Returns Model 2's posteriors (I, J, B) and log-likelihood (B), then those of the reverse, (J, I, B) and (B)."""
     forward_IJB, backward_IJB = parameters.lexicon.probabilities(batch, stem_of_word, own_IJB, config, stems_only=True)
     empty_JB, empty_IB = parameters.lexicon.empty_probabilities(batch)
     lengths = batch.source_lengths_B, batch.target_lengths_B
@@ -116,7 +116,7 @@ def _initial_posteriors(
 
 
 class _Expected:
-    """The expected counts of one pass over the corpus, to be added to the older ones."""
+    """Returns the expected counts of one pass over the corpus, to be added to the older ones."""
 
     def __init__(self, words: int, older: Prior) -> None:
         self.older = older

@@ -1,4 +1,4 @@
-"""Formats of parallel corpora: one `Format` each, in `FORMATS`. A new format is one more entry, and its reader."""
+"""Defines each format of parallel corpora as a `Format` in `FORMATS`. To add one, add an entry and its functions."""
 
 from __future__ import annotations
 

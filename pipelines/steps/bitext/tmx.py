@@ -1,10 +1,10 @@
-"""Translation memories (TMX 1.1 to 1.4b), streamed: memory does not grow with the file.
+"""Reads translation memories (TMX 1.1 to 1.4b) as a stream: memory does not grow with the file.
 
-Text is what a `<seg>` says to a reader: the native code inside `<bpt>`, `<ept>`, `<ph>`, `<it>` and `<ut>` is left out,
-`<sub>` with it, and `<hi>` is seen through; line breaks and spaces stay as they are.
+The text of a `<seg>` leaves out the native code inside `<bpt>`, `<ept>`, `<ph>`, `<it>` and `<ut>`, with any `<sub>`,
+and keeps the text inside `<hi>`. Line breaks and spaces stay.
 
-Nothing but the file itself is ever opened and no entity is ever expanded, XML's own five apart: a document type with
-an internal subset, or that names anything but TMX's own DTD (which is skipped, not loaded), is refused.
+No other file is opened, and no entity is expanded except XML's own five. A document type is refused if it has an
+internal subset or names another DTD than TMX's, which is skipped and not loaded.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from pipelines.steps.common.sentence_pairs import LanguagePair
 from schemas.errors import InputError
 from schemas.rejects import MAX_EXCERPT_CHARS
 
-MAX_DEPTH = 100  # elements inside each other; a real TMX has fewer than ten
+MAX_DEPTH = 100  # nested elements; a real TMX has fewer than ten
 MAX_MARKUP_BYTES = 1 << 22  # one tag or comment: expat holds it whole
 
 Unit = tuple["str | BadText | None", "str | BadText | None"]  # source and target; None where there is no text at all
 
 _NATIVE_CODE = {"bpt", "ept", "ph", "it", "ut", "sub"}
 _TMX_DTD = re.compile(r"(?:.*[/\\])?tmx\d*\.dtd", re.IGNORECASE)
-_MAX_TAG_CHARS = 35  # what BCP 47 asks of a buffer for a language tag
+_MAX_TAG_CHARS = 35  # the buffer size that BCP 47 recommends for a language tag
 _MAX_LANGUAGES_LISTED = 50
 
 
 def read_units(path: str, pair: LanguagePair, digests: list[FileDigest] | None = None) -> Iterator[Unit]:
-    """The source and the target text of every `<tu>`, in the file's order; `None` where it lacks that language.
+    """Yields the source and the target text of every `<tu>`, in the file's order; None for a missing language.
 
-    `xml:lang` (or the older `lang`) is compared without regard to case; failing an equal tag, one that is more or less
-    specific serves (`en` takes `en-US`, `es-419` takes `es`), unless both languages of the pair are variants of one.
-    The first best `<tuv>` is taken. Raises `InputError` for what is not well-formed, not TMX or not safe, for a file
-    without `<tu>`, and for one in which no `<tu>` has both languages.
+    `xml:lang` (or the older `lang`) is compared case-insensitively. If no tag is equal, one that is more or less
+    specific matches (`en-US` for `en`, `es` for `es-419`), unless both languages of the pair are variants of one. Of
+    equally good `<tuv>` the first is taken. Raises `InputError` for a file that is not well-formed, not TMX or not
+    safe, that has no `<tu>`, or no `<tu>` with both languages.
     """
     parser = _UnitParser(path, pair)
     for chunk in read_chunks(path, digests):
@@ -59,7 +59,7 @@ def check_start(path: str, pair: LanguagePair, chunk: bytes) -> None:
 
 @lru_cache(maxsize=1024)
 def _closeness(wanted: str, found: str, exact_only: bool) -> int:
-    """2 for the same language tag, 1 for one that is more or less specific, 0 for another language."""
+    """Returns 2 for the same language tag, 1 for one that is more or less specific, 0 for another language."""
     wanted, found = (tag.casefold().replace("_", "-") for tag in (wanted, found))
     if wanted == found:
         return 2
@@ -67,7 +67,7 @@ def _closeness(wanted: str, found: str, exact_only: bool) -> int:
 
 
 class _UnitParser:
-    """The state of one pass of expat over one file."""
+    """Holds the state of one pass of expat over one file."""
 
     def __init__(self, path: str, pair: LanguagePair) -> None:
         self.path, self.pair = path, pair
@@ -93,7 +93,7 @@ class _UnitParser:
         self._expat.SkippedEntityHandler = self._skipped_entity
 
     def feed(self, data: bytes, final: bool = False) -> list[Unit]:
-        """The units that are complete now."""
+        """Parses more bytes, and returns the units that are complete now."""
         self._fed_bytes += len(data)
         try:
             self._expat.Parse(data, final)

@@ -15,26 +15,25 @@ from schemas.spans import CharSpan, TokenSpan
 
 @dataclass(frozen=True)
 class MaskingConfig:
-    """Which projected mentions become questions. Each field's reason for rejects is in brackets.
+    """Which projected mentions become questions. Each field names its reject reason in brackets.
 
     `strictness` and `min_score` refuse answers that are more often wrong than right (benchmarks/bench_projection.py).
     """
 
     strictness: Literal["consistent", "any"] = "consistent"
-    """[inconsistent] Whether a word inside the answer may be linked to a source word outside the mention. The paper is
-    silent: "any" takes every linked mention."""
+    """[inconsistent] "consistent" refuses a mention if a word inside its answer is linked to a source word outside the
+    mention; "any" accepts every linked mention. The paper does not say."""
     max_span_words: int = 10
-    """[mention_too_long, answer_too_long] The most words of a mention and of an answer. The paper has 10 without a
-    unit, and does not say of which spans (CLISM, B)."""
+    """[mention_too_long, answer_too_long] The largest number of words that a mention and an answer may have. The paper
+    has 10, but gives neither the unit nor the spans that it limits (CLISM, B)."""
     min_score: float = 0.5
-    """[low_score] The least alignment score of a question, 0..1. The paper is silent: 0 takes all."""
+    """[low_score] The smallest alignment score of a question, 0..1. The paper does not say; 0 accepts all."""
     drop_stop_words: bool = True
-    """[only_stop_words] Whether mentions and answers that hold nothing but stop words or punctuation are refused
-    (CLISM, B)."""
+    """[only_stop_words] Refuse mentions and answers that consist of stop words or punctuation only (CLISM, B)."""
 
 
 class TokenizedPair(NamedTuple):
-    """A sentence pair with the words of both sides and the mentions of the source side."""
+    """Holds a sentence pair with the words of both sides and the mentions of the source side."""
 
     sentences: SentencePair
     source_tokens: Sequence[CharSpan]
@@ -58,7 +57,7 @@ class MentionReject(NamedTuple):
 def mask_mentions(
     tokenized: TokenizedPair, links: Sequence[Link], config: MaskingConfig
 ) -> tuple[ClismExample | None, list[MentionReject]]:
-    """The example of one sentence pair, or None where no mention has an answer, and the mentions that were refused."""
+    """Returns the example of one sentence pair, or None if no mention has an answer; and the refused mentions."""
     candidates: list[Candidate] = []
     rejects: list[MentionReject] = []
     for mention in tokenized.mentions:
@@ -75,7 +74,7 @@ def mask_mentions(
 def find_answer(
     tokenized: TokenizedPair, mention: EntityMention, links: Sequence[Link], config: MaskingConfig
 ) -> Candidate | str:
-    """The mention's answer, or the reason why it has none."""
+    """Returns the mention with its answer, or the reason for which it has none."""
     sentences = tokenized.sentences
     mention_words = words_of(mention.span, tokenized.source_tokens)
     if mention_words is None:
@@ -112,7 +111,7 @@ def _empty_words(
         return "only_punctuation"
     if config.drop_stop_words:
         listed = stop_words(lang)
-        if span.start == 0:  # a capital means nothing here, while "May", "US" and "WHO" are names elsewhere
+        if span.start == 0:  # a sentence begins with a capital anyway; elsewhere "May", "US" and "WHO" are names
             words[0] = words[0].lower()
         if all(word in listed or is_punctuation(word) for word in words):
             return "only_stop_words"
@@ -120,7 +119,7 @@ def _empty_words(
 
 
 def drop_overlapping(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Of candidates whose answers overlap, the better-scored; the earlier of equals. In the order of the mentions."""
+    """Keeps the best-scored of candidates whose answers overlap, the earlier of equals. Returns them in text order."""
     kept: list[Candidate] = []
     for candidate in sorted(candidates, key=lambda c: (-c.score, c.mention.span)):
         if all(
@@ -131,7 +130,7 @@ def drop_overlapping(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def mask_spans(sentences: SentencePair, candidates: Sequence[Candidate]) -> ClismExample:
-    """One `[QUE]` for each mention, which come in the order of the text and do not overlap."""
+    """Replaces each mention by one `[QUE]`. The mentions are in the order of the text and do not overlap."""
     pieces: list[str] = []
     questions: list[ClismQuestion] = []
     length = end = 0

@@ -43,7 +43,7 @@ TOKENIZED_SCHEMA = pa.schema(
 
 
 class Chunk(NamedTuple):
-    """A run of consecutive records of one input file. It refers to the tables; the records themselves are in those."""
+    """Refers to a run of consecutive records of one input file. The records themselves are in the tables."""
 
     key: str  # sorts in the order of the input
     pair: str  # "en-vi"

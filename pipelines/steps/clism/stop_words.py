@@ -1,4 +1,4 @@
-"""Which words say nothing by themselves: stop words and punctuation."""
+"""Recognises words without content: stop words and punctuation."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from schemas.languages import language
 
 @cache
 def stop_words(lang: str) -> frozenset[str]:
-    """spaCy's stop words of `lang`, lower-cased; empty where spaCy has no list (Swahili).
+    """Returns spaCy's stop words of `lang` in lower case; an empty set if spaCy has no list, as for Swahili.
 
-    An entry of several syllables or characters stands with spaces in Vietnamese ("bao giờ") and without in Chinese
-    ("一些"): there, compare a span's text as well as its tokens.
+    Entries of several syllables have spaces in Vietnamese ("bao giờ"), and entries of several characters have none in
+    Chinese ("一些"). In these languages, compare a span's text as well as its tokens.
     """
     try:
         code = language(lang).code
@@ -35,7 +35,7 @@ def stop_words(lang: str) -> frozenset[str]:
 
 
 def is_punctuation(token: str) -> bool:
-    """Whether `token` is punctuation and symbols (Unicode P*, S*) with their marks, or nothing visible.
+    """Returns whether `token` has only punctuation and symbols (Unicode P*, S*) with their marks, or nothing visible.
 
     >>> [is_punctuation(token) for token in ("”", "...", "❤️", "$", "$5", "हि")]
     [True, True, True, True, False, False]

@@ -1,1 +1,1 @@
-"""Steps that both jobs use: files and paths, tokenizers, rejects, sampling by hash."""
+"""Steps that both jobs use: files and paths, tokenizers, counts of rejects, sampling by hash."""

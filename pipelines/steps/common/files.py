@@ -1,4 +1,4 @@
-"""One input file, read once from its first byte to its last: opened, checksummed, decompressed, cut into lines.
+"""Reads input files once from start to end: opens, checksums and decompresses them, and cuts them into lines.
 
 Memory is bounded by `CHUNK_BYTES` and `MAX_LINE_BYTES`, whatever the file's size or compression ratio. A path with a
 scheme (`gs://…`, `s3://…`, `hdfs://…`) is opened by Beam's file systems, any other by the operating system.
@@ -28,7 +28,7 @@ from schemas.runtime.interrupts import cleaned_up
 CHUNK_BYTES = 1 << 18
 MAX_LINE_BYTES = 1 << 20
 
-# Its decompressor takes no limit to what comes out, which a dozen bytes can make 128 KiB: so little goes in at a time.
+# zstandard's decompressor cannot limit its output, and a dozen bytes can become 128 KiB, so its input chunks are small.
 _ZSTD_CHUNK_BYTES = 1 << 8
 
 _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
@@ -53,7 +53,7 @@ _BYTE_ORDER_MARKS = {
 
 
 class FileDigest(NamedTuple):
-    """A file as it is stored (compressed, if it is): what the manifest says of an input."""
+    """The size and checksum of a file as it is stored, compressed or not. The manifest has one for each input."""
 
     path: str
     size_bytes: int
@@ -61,33 +61,33 @@ class FileDigest(NamedTuple):
 
 
 class BadText(NamedTuple):
-    """A text that cannot be used, with as much of it (at most `MAX_EXCERPT_CHARS`) as shows why."""
+    """A text that cannot be used, with an excerpt of at most `MAX_EXCERPT_CHARS` that shows why."""
 
     reason: str  # line_too_long, invalid_utf8 or nul_character
     text: str
 
 
 def compression_suffix(path: str) -> str:
-    """`.gz`, `.bz2`, `.xz`, `.zst`, or nothing."""
+    """Returns `.gz`, `.bz2`, `.xz`, `.zst`, or an empty string."""
     suffix = os.path.splitext(path)[1].lower()
     return suffix if suffix in _DECOMPRESSORS else ""
 
 
 def without_compression(path: str) -> str:
-    """The path as it would read uncompressed: `news.en.gz` is `news.en`."""
+    """Returns the path without the suffix of a compression: `news.en` for `news.en.gz`."""
     return path[: len(path) - len(compression_suffix(path))]
 
 
 def shell_text(path: str) -> str:
-    """What prints the file's text in a shell, to quote in an error: `gzip -dc news.en.gz`."""
+    """Returns the shell command that prints the file's text, for error messages: `gzip -dc news.en.gz`."""
     return f"{_COMMANDS.get(compression_suffix(path), 'cat')} {path}"
 
 
 def read_chunks(path: str, digests: list[FileDigest] | None = None) -> Generator[bytes, None, None]:
-    """The file's bytes, decompressed as its suffix says; members, streams and frames that follow each other are joined.
+    """Yields the file's bytes, decompressed as its suffix says. Consecutive members, streams and frames are joined.
 
-    Appends the file's `FileDigest` to `digests` when the last chunk has been taken. Raises `InputError` for a file
-    that cannot be opened, is empty, cut short or damaged, or is compressed without saying so.
+    Appends the file's `FileDigest` to `digests` after the last chunk. Raises `InputError` for a file that cannot be
+    opened, is empty, cut short or damaged, or is compressed without the suffix for it.
     """
     suffix = compression_suffix(path)
     with closing(_raw_chunks(path, _ZSTD_CHUNK_BYTES if suffix == ".zst" else CHUNK_BYTES, digests)) as raw:
@@ -108,11 +108,11 @@ def read_chunks(path: str, digests: list[FileDigest] | None = None) -> Generator
 
 
 def read_lines(path: str, digests: list[FileDigest] | None = None) -> Generator[str | BadText, None, None]:
-    """The file's lines, decoded from UTF-8, without their `\\n` or `\\r\\n`; nothing else ends a line or is removed.
+    """Yields the file's lines, decoded from UTF-8, without `\\n` or `\\r\\n`. Nothing else ends a line or is removed.
 
-    U+2028, U+0085 and a lone `\\r` are text. A byte order mark at the start of the file is not. A line that is longer
-    than `MAX_LINE_BYTES`, is not UTF-8 or has a NUL comes as a `BadText`. Raises as `read_chunks`, and `InputError`
-    for a file that begins with the byte order mark of UTF-16 or UTF-32.
+    U+2028, U+0085 and a lone `\\r` are text. A byte order mark at the start of the file is removed. A line that is
+    longer than `MAX_LINE_BYTES`, is not UTF-8 or has a NUL becomes a `BadText`. Raises the errors of `read_chunks`, and
+    `InputError` for a file that begins with the byte order mark of UTF-16 or UTF-32.
     """
     with closing(read_chunks(path, digests)) as chunks:
         head = b""
@@ -127,7 +127,7 @@ def read_lines(path: str, digests: list[FileDigest] | None = None) -> Generator[
                     f"{path}: expected UTF-8, found the byte order mark of {encoding}. "
                     f"Convert it: {shell_text(path)} | iconv -f {encoding} -t UTF-8 > {plain}.utf8"
                 )
-        begun = b""  # the line that has begun; no longer than it takes to call it too long
+        begun = b""  # the start of an unfinished line, at most one byte longer than a line may be
         for chunk in chain([head.removeprefix(b"\xef\xbb\xbf")], chunks):
             lines, newline, rest = chunk.rpartition(b"\n")
             if newline:
@@ -140,7 +140,7 @@ def read_lines(path: str, digests: list[FileDigest] | None = None) -> Generator[
 
 
 def open_raw(path: str) -> IO[bytes]:
-    """The file as it is stored, not decompressed. Raises `InputError` where it cannot be opened."""
+    """Opens the file as it is stored, not decompressed. Raises `InputError` if it cannot be opened."""
     try:
         if not is_remote(path):
             return open(path, "rb")
@@ -154,13 +154,12 @@ def open_raw(path: str) -> IO[bytes]:
 
 @contextmanager
 def replacing(path: str) -> Iterator[BinaryIO]:
-    """Writes a local file that appears under its name when it is complete; what stood there is replaced, and stays
-    where the body fails.
+    """Writes a local file that appears under its name only when it is complete. If the body fails, an older file stays.
 
-    It is written under a name that no other file has, beside it. What is no plain file, such as a pipe or /dev/null,
-    is written to. Raises `OutputError` where that cannot be.
+    The file is first written under a unique name in the same folder. A pipe or device such as /dev/null is written to
+    directly. Raises `OutputError` if the file cannot be written.
     """
-    path = os.path.realpath(path)  # a link stays, and leads to the new file
+    path = os.path.realpath(path)  # a symbolic link stays, and points to the new file
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as stream:
             yield stream
@@ -188,7 +187,7 @@ def replacing(path: str) -> Iterator[BinaryIO]:
 
 
 def file_digest(path: str) -> FileDigest:
-    """Reads all of a file, as it is stored. Raises `InputError` as `read_chunks`."""
+    """Reads a whole file as it is stored. Raises `InputError` if it cannot be opened."""
     digests: list[FileDigest] = []
     for _ in _raw_chunks(path, CHUNK_BYTES, digests):
         pass
@@ -207,8 +206,8 @@ def _raw_chunks(path: str, chunk_bytes: int, digests: list[FileDigest] | None) -
 
 
 def _decompress(path: str, suffix: str, raw: Iterator[bytes]) -> Iterator[bytes]:
-    # The standard library's file objects stop quietly at damage after the first bzip2 or xz stream, and zstandard's
-    # at a cut inside a frame: here every byte belongs to a complete stream, or the file is refused.
+    # The standard library's file objects silently stop at damage after the first bzip2 or xz stream, and zstandard's
+    # where a frame is cut. Here every byte must belong to a complete stream, or the file is refused.
     new = _DECOMPRESSORS[suffix]
     limit = {} if suffix == ".zst" else {"max_length": CHUNK_BYTES}
     decompressor = new()
@@ -221,7 +220,7 @@ def _decompress(path: str, suffix: str, raw: Iterator[bytes]) -> Iterator[bytes]
         )
 
     for data in raw:
-        # bz2 and lzma keep input that they had no room to decompress; zlib hands it back as its unconsumed tail.
+        # bz2 and lzma keep input that exceeded the output limit; zlib returns it as the unconsumed tail.
         while data or not (decompressor.eof or getattr(decompressor, "needs_input", True)):
             if decompressor.eof:
                 data = data.lstrip(b"\0")  # padding between and after streams
@@ -242,7 +241,7 @@ def _decompress(path: str, suffix: str, raw: Iterator[bytes]) -> Iterator[bytes]
 
 
 def _decode_lines(block: bytes) -> list[str | BadText]:
-    """The lines of `block`, which has no newline at its end. Decodes them together where nothing is wrong with them."""
+    """Decodes the lines of `block`, which does not end in a newline; all at once if they are valid."""
     if len(block) <= MAX_LINE_BYTES:
         try:
             text = block.decode()
@@ -258,7 +257,7 @@ def _decode_lines(block: bytes) -> list[str | BadText]:
 
 def _decode_line(line: bytes) -> str | BadText:
     if len(line) > MAX_LINE_BYTES:
-        # Four bytes for every code point, and one more, so that no character of the excerpt is a cut one.
+        # Four bytes per code point, and one code point more, so that no character of the excerpt is cut.
         start = line[: 4 * MAX_EXCERPT_CHARS + 4].decode(errors="replace")
         return BadText("line_too_long", start[:MAX_EXCERPT_CHARS])
     line = line.removesuffix(b"\r")

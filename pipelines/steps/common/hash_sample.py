@@ -1,4 +1,4 @@
-"""A sample of bounded size, drawn by hash: the same whatever reads the records, in however many pieces."""
+"""Bottom-k sampling: a sample of bounded size that depends only on the records and the seed."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def sample_by_hash(
     add: Callable[[Record], bool],
     keep: Callable[[NDArray[np.int64]], None],
 ) -> None:
-    """Has the `size` records stored whose hash of (seed, identity) comes first, in the records' order.
+    """Keeps the `size` records with the smallest hash of (seed, identity), in input order. `size` is 1 or more.
 
-    `add` stores a record behind those stored before, or returns False: it is none to choose from. `keep` drops all
-    that are stored but the given rows, which ascend. `size` is 1 or more. `add` is called only while the hash may be
-    among the first; at no time is more stored than the sample and a quarter.
+    The caller stores the records. `add` appends a record to the store and returns True, or returns False to exclude the
+    record from the sample. `keep` drops all stored records except the given rows, which are ascending. `add` is called
+    only for records that may be in the sample; the store never holds more than 1.25 × `size` + 1 records.
     """
-    hashes = array("Q")  # of what is stored
-    bound = 1 << 64  # whatever hashes to this or more is behind `size` others
+    hashes = array("Q")  # of the stored records
+    bound = 1 << 64  # at least `size` records have a smaller hash
 
     def shrink() -> int:
-        rows = np.sort(np.argsort(np.frombuffer(hashes, np.uint64), kind="stable")[:size])  # of equal ones the first
+        rows = np.sort(np.argsort(np.frombuffer(hashes, np.uint64), kind="stable")[:size])  # the first of equal hashes
         kept = np.frombuffer(hashes, np.uint64)[rows]
         hashes[:] = array("Q", kept.tobytes())
         keep(rows)

@@ -1,4 +1,4 @@
-"""Paths as people write them: what a pattern matches, when two are one file, and short names that tell files apart."""
+"""Paths as users write them: expands patterns, compares paths, and gives files short names that differ."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ _NAMES_COMPARED = 10_000
 
 
 def is_remote(path: str) -> bool:
-    """Whether the path has a scheme (`gs://…`), so that a file system of Beam's opens it."""
+    """Returns whether the path has a scheme (`gs://…`), so that one of Beam's file systems opens it."""
     return "://" in path
 
 
 def identity(path: str) -> str:
-    """The same for every way to write a path, links aside."""
+    """Returns the absolute path, which is the same for every way to write a path. Links are not resolved."""
     return path if is_remote(path) else os.path.abspath(path)
 
 
 def match_paths(pattern: str) -> dict[tuple[str, ...], str]:
-    """The files that a path or pattern names, in the order of their paths, by what each wildcard matched.
+    """Finds the files that a path or pattern names, in the order of their paths, by what each wildcard matched.
 
     `*`, `?` and `[…]` match within one folder's or file's name. A file whose name holds such characters is found too.
 
-    >>> match_paths("data/news-*.en")
-    {('2023',): 'data/news-2023.en', ('2024',): 'data/news-2024.en'}
+    For `data/news-*.en` it returns, for instance,
 
-    Raises `ConfigError` where there is no file, naming those that look like it.
+        {("2023",): "data/news-2023.en", ("2024",): "data/news-2024.en"}
+
+    Raises `ConfigError` if there is no file, and suggests similar names.
     """
     if not is_remote(pattern):
         pattern = re.sub("/+", "/", os.path.expanduser(pattern))
@@ -49,7 +50,7 @@ def match_paths(pattern: str) -> dict[tuple[str, ...], str]:
 
 
 def distinct_names(paths: Iterable[str]) -> dict[str, str]:
-    """The base name of each path; where several share one, all of these with as many parent folders as tell them apart.
+    """Returns each path's base name. If several share one, as many parent folders are added as make them differ.
 
     >>> distinct_names(["/a/2023/news.en", "/a/2024/news.en", "/b/2024/web.en"])
     {'/a/2023/news.en': '2023/news.en', '/a/2024/news.en': '2024/news.en', '/b/2024/web.en': 'web.en'}
@@ -68,10 +69,13 @@ def distinct_names(paths: Iterable[str]) -> dict[str, str]:
 
 
 def path_of_each_pair(option: str, path: str, pairs: Sequence[LanguagePair]) -> dict[LanguagePair, str]:
-    """The aligner's model of each language pair: `{pair}` in the path stands for it. `ConfigError` where all share one.
+    """Replaces `{pair}` in the path of an aligner's model by each language pair.
 
-    >>> path_of_each_pair("--model", "{pair}.model", [LanguagePair("en", "vi"), LanguagePair("en", "hi")])
-    {LanguagePair('en', 'vi'): 'en-vi.model', LanguagePair('en', 'hi'): 'en-hi.model'}
+    Raises `ConfigError` if several pairs would share one path.
+
+    >>> pairs = [LanguagePair("en", "vi"), LanguagePair("en", "hi")]
+    >>> list(path_of_each_pair("--model", "{pair}.model", pairs).values())
+    ['en-vi.model', 'en-hi.model']
     """
     if len(pairs) > 1 and "{pair}" not in path:
         raise ConfigError(
@@ -93,7 +97,7 @@ def _list(pattern: str) -> list[str]:
 
 
 def _grouped(pattern: str) -> str:
-    """The regular expression of a pattern, with a group for each wildcard."""
+    """Turns a pattern into a regular expression, with a group for each wildcard."""
     expression, end = "", 0
     for wildcard in _WILDCARD.finditer(pattern):
         text = wildcard[0]

@@ -25,7 +25,7 @@ class LanguagePair(NamedTuple):
 
 
 def language_pair(name: str, *, tokenized: bool = False) -> LanguagePair:
-    """Reads a `--pair` argument: two different languages that Polyspan knows, source first. Raises `ConfigError`.
+    """Parses a `--pair` argument: two different languages that Polyspan knows, source first. Raises `ConfigError`.
 
     With `tokenized` text, where no tokenizer is needed, any two language codes are accepted.
     """
@@ -63,7 +63,7 @@ def record_id(pair: LanguagePair, corpus: str, line: int) -> str:
 class SentencePair:
     """One sentence and its translation, as they were read.
 
-    >>> SentencePair("8f…", LanguagePair("en", "vi"), "news.en", 17, "Anna lives in Hanoi.", "Anna sống ở Hà Nội.")
+    >>> pair = SentencePair("8f", LanguagePair("en", "vi"), "news.en", 17, "Anna lives in Hanoi.", "Anna ở Hà Nội.")
     """
 
     id: str

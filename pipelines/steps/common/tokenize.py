@@ -1,9 +1,8 @@
-"""Words of a text, as code-point spans: spaCy where it supports the language, PyThaiNLP for Thai, jieba for Chinese,
-SudachiPy for Japanese, Sacremoses otherwise.
+"""Splits texts into words, as code-point spans: with spaCy where it supports the language, PyThaiNLP for Thai, jieba
+for Chinese, SudachiPy for Japanese, Sacremoses otherwise (mPMR, A.1 names the libraries).
 
-Tokens tile the text. Whatever a library returns is used only as a list of *ends* inside a run of non-space characters,
-so that every such character is in exactly one token, no token holds white space, and nothing is ever rewritten (mPMR,
-A.1 names the libraries; decision 19 asks for offsets).
+Only the *ends* of a library's tokens are used, inside each run of non-space characters. So every such character is in
+exactly one token, no token holds white space, and texts are never rewritten.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from schemas.spans import CharSpan
 Tokenizer = Callable[[str], list[CharSpan]]
 Split = Callable[[str], Sequence[int]]  # a run of non-space characters → where its tokens end, ascending
 
-# pip's name → the module that it installs, and whether its version decides boundaries.
+# Tokenizer → the packages whose versions decide the boundaries, by pip's name, and the module that each installs.
 _LIBRARIES: dict[str, dict[str, str]] = {
     "spacy": {"spacy": "spacy"},
     "sudachi": {"sudachipy": "sudachipy", "sudachidict_core": "sudachidict_core"},
@@ -36,7 +35,7 @@ _LIBRARIES: dict[str, dict[str, str]] = {
 }
 _VARIANT = {"sudachi": "A, readings apart", "pythainlp": "newmm", "jieba": "no-hmm"}
 
-# Zero-width spaces and bidirectional marks are tokens of their own, or they would be part of the answers beside them.
+# Zero-width spaces and bidirectional marks are tokens of their own; else adjacent answers would include them.
 _INVISIBLE = "\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff"
 _CHUNK = re.compile(rf"[^\s{_INVISIBLE}]+|[{_INVISIBLE}]+")
 _NOT_SPACE = re.compile(r"\S+")
@@ -51,10 +50,10 @@ _EXTENDERS = frozenset(
 _EXTENDER_CLASS = "".join(sorted(_EXTENDERS))
 _EXTENDER = re.compile(f"[{_EXTENDER_CLASS}]")
 
-# Spaced languages: chunks up to _CACHED_CHARS are remembered, which bounds a worker's memory (about 25 MB a language)
-# and makes frequent words cheap; chunks over _MAX_CHARS are no words but junk, and are cut because spaCy's affix rules
-# take quadratic time. Elsewhere a chunk is a clause or a paragraph: nothing repeats, and the limit keeps Sudachi below
-# its 49,149 bytes and newmm's dictionary search short.
+# In languages with spaces, chunks up to _CACHED_CHARS are cached, which makes frequent words cheap and bounds a
+# worker's memory (about 25 MB a language); chunks over _MAX_CHARS are junk, and are cut because spaCy's affix rules
+# take quadratic time. In other languages a chunk is a clause or a paragraph: none repeats, and the limit keeps Sudachi
+# below its 49,149 bytes and newmm's dictionary search short.
 _CACHE_SIZE = 1 << 16
 _CACHED_CHARS = 64
 _MAX_CHARS_SPACED = 256
@@ -64,10 +63,10 @@ _MAX_CHARS_UNSPACED = 4096
 
 @cache
 def tokenizer_for(lang: str) -> Tokenizer:
-    """The tokenizer of `lang`; one per process, to be shared by its threads.
+    """Returns the tokenizer of `lang`. There is one per process, which its threads share.
 
-    >>> tokenizer_for("vi")("Anna sống ở Hà Nội.")
-    [CharSpan(0, 4), CharSpan(5, 9), CharSpan(10, 11), CharSpan(12, 14), CharSpan(15, 18), CharSpan(18, 19)]
+    >>> [tuple(span) for span in tokenizer_for("vi")("Anna ở Hà Nội.")]
+    [(0, 4), (5, 6), (7, 9), (10, 13), (13, 14)]
     """
     check_tokenizer(lang)
     row = language(lang)
@@ -83,20 +82,19 @@ def tokenizer_for(lang: str) -> Tokenizer:
 
 
 def tokenizer_version(lang: str) -> dict[str, str]:
-    """What decides the boundaries in `lang`, for the manifest.
+    """Returns what decides the boundaries in `lang`, for the manifest. For Japanese this is
 
-    >>> tokenizer_version("ja")
-    {'tokenizer': 'sudachi:A, readings apart', 'sudachipy': '0.7.0', 'sudachidict_core': '20261015', …}
+    {"tokenizer": "sudachi:A, readings apart", "sudachipy": "0.7.0", "sudachidict_core": "20261015", …}
     """
     check_tokenizer(lang)
     kind = language(lang).tokenizer
     versions = {package: metadata.version(package) for package in _LIBRARIES[kind]}
-    # Python's own character tables say what is white space, a letter or a mark.
+    # Python's own character tables define white space, letters and marks.
     return {"tokenizer": f"{kind}:{_VARIANT.get(kind, lang)}", **versions, "unicode": unicodedata.unidata_version}
 
 
 def check_tokenizer(lang: str) -> None:
-    """Raises ConfigError if `lang` is unknown or a library that it needs is not installed. Imports nothing."""
+    """Raises `ConfigError` if `lang` is unknown or lacks an installed library. Does not import the library."""
     try:
         kind = language(lang).tokenizer
     except ValueError as error:
@@ -110,7 +108,7 @@ def check_tokenizer(lang: str) -> None:
 
 
 def token_texts(text: str, spans: Sequence[CharSpan]) -> list[str]:
-    """What each span covers."""
+    """Returns the text of each span."""
     return [text[start:end] for start, end in spans]
 
 
@@ -149,12 +147,12 @@ def _by_chunk(split: Split, row: Language) -> Tokenizer:
 
 
 def _continues(chunk: str, index: int) -> bool:
-    """Whether the characters on both sides of `index` belong together."""
+    """Returns whether no boundary may be at `index`, between a character and one that extends it."""
     return chunk[index] in _EXTENDERS or chunk[index - 1] == _JOINER
 
 
 def _ends_of_pieces(chunk: str, max_chars: int, ends_of: Callable[[str], tuple[int, ...]]) -> tuple[int, ...]:
-    """Ends of an overlong chunk: cut after its last punctuation that lets a piece be long enough, else anywhere."""
+    """Splits an overlong chunk: pieces end after punctuation in their second half if there is any, else anywhere."""
     ends: list[int] = []
     start = 0
     while start < len(chunk):
@@ -205,7 +203,7 @@ def _spacy_split(row: Language) -> Split:
 
 
 def _spacy_pipeline(row: Language) -> Any:
-    """spaCy's blank pipeline of the language, its tokenizer completed by the rules above."""
+    """Returns spaCy's blank pipeline of the language, with a tokenizer completed by the rules above."""
     import spacy
     from spacy.util import compile_infix_regex, compile_prefix_regex, compile_suffix_regex
 
@@ -236,7 +234,7 @@ def _moses(lang: str) -> Tokenizer:
     from sacremoses import MosesTokenizer
 
     class Moses(MosesTokenizer):
-        """The same answers; the parent builds sets of up to 100,000 characters at every call."""
+        """Gives the same answers as its parent, which builds sets of up to 100,000 characters at every call."""
 
         def islower(self, text: str) -> bool:
             return lower.issuperset(text)
@@ -264,8 +262,8 @@ def _moses(lang: str) -> Tokenizer:
     return tokenize
 
 
-# Where Sacremoses would drop a character, cut a letter from its accent or take the text for one of its own markers, it
-# reads another character in that place. Only boundaries are wanted of it, and equal lengths keep them exact.
+# Sacremoses would drop some characters, cut letters from their accents, or take text for its own markers. It gets other
+# characters instead: only its boundaries are used, and equal lengths keep them exact.
 _REMOVED = re.compile("[\0-\x08\x0e-\x1b\ud800-\udfff]")
 _MARKER = re.compile("(?<=DOT)MULTI")
 

@@ -1,1 +1,1 @@
-"""Sentences → entity mentions."""
+"""Finds the entity mentions of sentences."""

@@ -1,4 +1,4 @@
-"""Dates, times, amounts and plain numbers in English text, as regular expressions under spaCy's label names."""
+"""Finds dates, times, amounts and plain numbers in English text, with regular expressions and spaCy's labels."""
 
 from __future__ import annotations
 
@@ -57,6 +57,7 @@ _BEFORE_MAY = re.compile(
 
 
 def expressions(text: str) -> Iterator[EntityMention]:
+    """Yields the mentions in the order of the text. They may overlap names."""
     for match in _EXPRESSION.finditer(text):
         assert match.lastgroup is not None  # every alternative is named
         month = match.group() == "May"  # or a verb, or a name: only "in May" and the like

@@ -1,14 +1,14 @@
-"""The embedded English tagger: capitals, word lists and cue words; no model, no download, no state between texts.
+"""The built-in English tagger: capitals, word lists and cue words, without a model or state between texts.
 
 A text goes through four steps, each a function below:
 
-1. `tokenize`: words, numbers and punctuation with their offsets.
-2. `_runs`: maximal sequences of capitalised words, joined over `of`, `van der`, `&` and the like.
-3. `_segments`: a run falls apart at titles, nationalities and dates; what remains is a name, or nothing.
-4. `_label`: a best guess of the type (spaCy's names: PERSON, ORG, GPE, LOC, FAC, NORP, EVENT …).
+1. `tokenize` splits it into words, numbers and punctuation with their offsets.
+2. `_runs` finds maximal sequences of capitalised words, joined over `of`, `van der`, `&` and the like.
+3. `_segments` splits a run at titles, nationalities and dates; `_trimmed` leaves a name of each segment, or nothing.
+4. `_label` guesses the type (spaCy's names: PERSON, ORG, GPE, LOC, FAC, NORP, EVENT …).
 
-Dates, times and quantities are regular expressions over what the names left free. The lists in `data/entities_en`
-are ours, written from general knowledge; nothing here was learned from data.
+Regular expressions find dates, times and quantities in the text between names. The word lists in `data/entities_en`
+were written by hand from general knowledge; nothing was learned from data.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Unit(NamedTuple):
     text: str
     lower: str
     kind: str  # GPE ORG NORP first name initial suffix common title calendar link particle
-    weak: bool  # the capital may come from the position alone
+    weak: bool  # perhaps capitalised only for its position
     common: bool  # also an ordinary word
 
 
@@ -117,7 +117,7 @@ def _is_weak(tokens: Sequence[Token], i: int) -> bool:
 
 
 def _unit(tokens: Sequence[Token], i: int, all_weak: bool) -> tuple[Unit, int] | None:
-    """The unit that begins at token `i`, and the index after it."""
+    """Returns the unit that begins at token `i`, and the index after it; None where no name begins."""
     token = tokens[i]
     if not token.is_word or not _capital(token.text):
         return None
@@ -143,7 +143,7 @@ def _capital_at(tokens: Sequence[Token], i: int) -> bool:
 
 
 def _over_hyphen(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
-    """Anglo-Dutch Society, but not France-Germany."""
+    """Joins Anglo-Dutch Society, but not France-Germany."""
     hyphen, last = tokens[i], run[-1]
     if hyphen.start != last.end or not _capital_at(tokens, i + 1) or tokens[i + 1].start != hyphen.end:
         return 0
@@ -152,23 +152,23 @@ def _over_hyphen(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
 
 
 def _over_possessive(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
-    """St. Mary's Hospital, but not Anna's House."""
+    """Joins St. Mary's Hospital, but not Anna's House."""
     owner = run[-1].kind in ("first", "name", "common")
     return i + 1 if owner and _capital_at(tokens, i + 1) and tokens[i + 1].text.lower() in POSSESSED else 0
 
 
 def _over_ampersand(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
-    """Marks & Spencer."""
+    """Joins Marks & Spencer."""
     return i + 1 if _capital_at(tokens, i + 1) else 0
 
 
 def _over_comma(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
-    """Apple, Inc."""
+    """Joins Apple, Inc."""
     return i + 1 if i + 1 < len(tokens) and tokens[i + 1].text.lower() in COMPANY else 0
 
 
 def _over_of(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
-    """Bank of the South, Center for Disease Control; but not Minister of Finance."""
+    """Joins Bank of the South and Center for Disease Control; but not Minister of Finance."""
     governing = OF if tokens[i].text.lower() == "of" else FOR
     if run[-1].lower not in governing or run[-1].kind == "title":
         return 0
@@ -178,7 +178,7 @@ def _over_of(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
 
 
 def _over_and(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
-    """Department of Health and Human Services, but not Hanoi and Hue."""
+    """Joins Department of Health and Human Services, but not Hanoi and Hue."""
     last = run[-1]
     if not _capital_at(tokens, i + 1) or not last.common or last.kind in ("GPE", "ORG", "title") or last.lower in HEADS:
         return 0
@@ -193,7 +193,7 @@ def _over_and(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
 
 
 def _over_particles(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
-    """Ludwig van der Rohe, Bashar al-Assad: at most four small words after a person's name."""
+    """Joins Ludwig van der Rohe and Bashar al-Assad: at most four small words may follow a person's name."""
     name = i
     while name < min(len(tokens), i + 4) and (
         tokens[name].text in PARTICLE or (name > i and tokens[name].text in HYPHENS)
@@ -223,7 +223,7 @@ def _next_name(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> int:
 
 
 def _is_syllable(run: Sequence[Unit], tokens: Sequence[Token], i: int) -> bool:
-    """The "-un" of "Kim Jong-un"."""
+    """Returns whether a hyphen and a short syllable follow, such as the "-un" of "Kim Jong-un"."""
     return (
         len(run) > 1 and run[-1].kind == "name" and not run[-1].common and run[-1].text.isalpha()
         and tokens[i].text in HYPHENS and tokens[i].start == run[-1].end
@@ -270,7 +270,7 @@ def _runs(tokens: Sequence[Token], all_weak: bool) -> Iterator[list[Unit]]:
 
 
 def _organised(units: Sequence[Unit]) -> bool:
-    """Does a name that ends (or governs) like an organisation, a building or an event follow?"""
+    """Returns whether a name follows that ends (or governs) like an organisation, a building or an event."""
     for index, unit in enumerate(units):
         if unit.kind in ("calendar", "title", "first"):
             return False
@@ -281,7 +281,7 @@ def _organised(units: Sequence[Unit]) -> bool:
 
 
 def _keeps_title(run: Sequence[Unit], k: int, segment: Sequence[Unit]) -> bool:
-    """General Motors, Queen Mary University, Stephen King, Ministry of Justice: the title is part of the name."""
+    """Returns whether the title is part of the name: General Motors, Stephen King, Ministry of Justice."""
     rest = run[k + 1 :]
     if segment and (segment[-1].kind == "link" or (run[k].lower in SURNAMES and segment[-1].kind in _PERSONAL)):
         return True
@@ -294,7 +294,7 @@ _PERSONAL = frozenset(("first", "name", "initial"))
 
 
 def _segments(run: Sequence[Unit]) -> Iterator[tuple[list[Unit], bool]]:
-    """The parts of a run that may be names, with whether a title stood before."""
+    """Yields the parts of a run that may be names, and whether a title precedes each."""
     segment: list[Unit] = []
     titled = office = False
     for k, unit in enumerate(run):
@@ -322,13 +322,13 @@ def _segments(run: Sequence[Unit]) -> Iterator[tuple[list[Unit], bool]]:
 
 
 def _leaves_people(segment: Sequence[Unit], rest: Sequence[Unit]) -> bool:
-    """German | Angela Brellik, but Iraqi Islamic Party."""
+    """Returns whether a name begins after nationalities: German | Angela Brellik, but Iraqi Islamic Party."""
     people = all(unit.kind == "NORP" for unit in segment)
     return people and rest[0].kind not in ("link", "suffix") and not _organised(rest)
 
 
 def _is_verb(segment: Sequence[Unit], unit: Unit) -> bool:
-    """In a headline, where every word has its capital, an ordinary word after a name ends the name."""
+    """Returns whether an ordinary word ends the name before it, in a headline where every word has a capital."""
     return (
         unit.weak
         and unit.kind == "common"
@@ -339,7 +339,7 @@ def _is_verb(segment: Sequence[Unit], unit: Unit) -> bool:
 
 
 def _trimmed(segment: list[Unit]) -> list[Unit]:
-    """The segment without small words at its edges and without what only its position capitalised; may be empty."""
+    """Removes small words at the edges, and a first word capitalised only for its position; may leave nothing."""
     first, last = 0, len(segment)
     while first < last and segment[first].kind in ("link", "suffix"):
         first += 1
@@ -367,7 +367,7 @@ def _trimmed(segment: list[Unit]) -> list[Unit]:
 
 
 def _label(units: Sequence[Unit], titled: bool, before: str) -> str:
-    """A best guess at the type. `before` is the lower-case word before the name, or ""."""
+    """Guesses the type of a name. `before` is the lower-case word before it, or ""."""
     first, last = units[0], units[-1]
     lowers = [unit.lower for unit in units]
     if all(unit.kind in ("NORP", "link") for unit in units):
@@ -410,7 +410,7 @@ def _label(units: Sequence[Unit], titled: bool, before: str) -> str:
 
 
 def _case(tokens: Sequence[Token]) -> str:
-    """How the line uses capitals: "normal", "title" (headlines), "upper" or "lower"."""
+    """Returns how the line uses capitals: "normal", "title" (headlines), "upper" or "lower"."""
     words = [token.text for token in tokens if token.is_word and len(token.text) > 1]
     capitals = sum(word[0].isupper() for word in words)
     if not capitals:
@@ -424,7 +424,7 @@ def _case(tokens: Sequence[Token]) -> str:
 
 
 def _known_names(tokens: Sequence[Token], upper: bool) -> Iterator[EntityMention]:
-    """Where capitals say nothing, only listed names are names."""
+    """Yields the listed names, for text whose capitals carry no information."""
     i = 0
     while i < len(tokens):
         token, size, label = tokens[i], 1, ""
@@ -451,7 +451,7 @@ _QUOTED = re.compile(r"[“\"‘]([A-Z0-9][^“”\"‘’]{3,60}?)[,.]?[”\"�
 
 
 def _titles(text: str) -> Iterator[CharSpan]:
-    """Quoted titles of works: “The Lion King”."""
+    """Yields the quoted titles of works: “The Lion King”."""
     for match in _QUOTED.finditer(text):
         words = match.group(1).split()
         title = len(words) > 1 and all(len(word) < 4 or not word[0].islower() for word in words)
@@ -475,7 +475,7 @@ def _names(text: str, tokens: Sequence[Token], title_case: bool) -> Iterator[Ent
 
 
 def tag(text: str) -> list[EntityMention]:
-    """The mentions of one English text, sorted, disjoint, without white space at their edges."""
+    """Returns the mentions of one English text: sorted, disjoint, without white space at their edges."""
     tokens = tokenize(text)
     case = _case(tokens)
     named = (

@@ -1,6 +1,6 @@
-"""What the built-in English tagger knows about words: its lists, its tokens, what counts as an ordinary word.
+"""The word lists of the built-in English tagger, its tokenizer, and its test for ordinary words.
 
-The lists in `data/entities_en` are ours, written from general knowledge. They are read once per process.
+The lists in `data/entities_en` were written by hand from general knowledge. They are read once per process.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ DERIVED = re.compile(r"(?:\w{4}(?:ly|ed)|\w{4}ing|\w\w(?:tion|sion|ness|ment|abl
 
 @lru_cache(maxsize=1 << 16)
 def is_common(lower: str) -> bool:
-    """Is this an ordinary English word, or an inflected form of one?"""
+    """Returns whether this is an ordinary English word, or an inflected form of one."""
     if lower in COMMON or lower in FUNCTION:
         return True
     for suffix, endings in (
@@ -134,7 +134,7 @@ class Phrase(NamedTuple):
 
 
 def _phrases() -> dict[str, list[Phrase]]:
-    """Known names by their first word in lower case, longest first."""
+    """Returns the known names by their first word in lower case, longest first."""
     found: dict[str, list[Phrase]] = {}
     for name, label in (("places", "GPE"), ("organisations", "ORG")):
         for line in _lines(name):

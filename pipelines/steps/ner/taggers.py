@@ -1,6 +1,6 @@
-"""Named entities: the built-in English rules, or any spaCy pipeline that sets `doc.ents`.
+"""Finds named entities with the built-in English rules, or any spaCy pipeline that sets `doc.ents`.
 
-spaCy and its models are loaded where they are used, once per process; nothing here uses a GPU.
+spaCy and its models are loaded when they are first used, once per process, and run on the CPU.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ _loading = threading.Lock()
 
 @dataclass(frozen=True)
 class TaggerConfig:
-    """Which model finds the mentions (CLISM, 3.1, which names tools such as spaCy's and no model)."""
+    """Which model finds the mentions. The paper names tools such as spaCy, but no model (CLISM, 3.1)."""
 
     model: str = BUILTIN
-    """"builtin" (English only), or any spaCy pipeline by package name or folder path."""
+    """The built-in tagger, "builtin" (English only), or the package name or folder path of any spaCy pipeline."""
     labels: tuple[str, ...] = ()
-    """Keep only mentions with these labels; empty: all."""
+    """Keep only mentions with these labels. Empty: keep all."""
     batch_size: int = 128
-    """Texts per batch of a spaCy pipeline. The last digits of a neural model's scores depend on it."""
+    """Number of texts in a batch of a spaCy pipeline. The last digits of a neural model's scores depend on it."""
 
 
 class EntityTagger(Protocol):
     def tag(self, texts: Sequence[str]) -> list[list[EntityMention]]:
-        """Per text its mentions: sorted, disjoint, `text[start:end]` without white space at its edges."""
+        """Returns the mentions of each text: sorted, disjoint, without white space at their edges."""
 
 
 class _BuiltinTagger:
@@ -92,18 +92,18 @@ def _disjoint(text: str, found: Iterable[tuple[int, int, str]], labels: Sequence
 
 
 def load_tagger(config: TaggerConfig, lang: str) -> EntityTagger:
-    """The tagger of `config` for texts in `lang`, loaded once per process. Raises `ConfigError` if that cannot be."""
+    """Returns the tagger for texts in `lang`, loaded once per process. Raises `ConfigError` if it cannot be loaded."""
     with _loading:
         return _load(config, lang)
 
 
 def check_tagger(config: TaggerConfig, lang: str) -> None:
-    """Raise `ConfigError` if `config` cannot tag texts in `lang`; loads the model, so that nothing is left to fail."""
+    """Loads the model, and raises `ConfigError` if it cannot tag texts in `lang`."""
     if config.batch_size < 1:
         raise ConfigError(f"--tagger.batch-size: expected at least 1, found {config.batch_size}.")
     tagger = load_tagger(config, lang)
     known = _labels(tagger.nlp) if isinstance(tagger, _SpacyTagger) else english_rules.LABELS
-    # A component of the user's own may set labels that it does not announce: then there is nothing to compare with.
+    # A custom component may set labels that it does not announce; then there is nothing to compare with.
     unknown = [label for label in config.labels if label not in known] if known else []
     if unknown:
         raise ConfigError(
@@ -113,7 +113,7 @@ def check_tagger(config: TaggerConfig, lang: str) -> None:
 
 
 def tagger_version(config: TaggerConfig, lang: str) -> dict[str, str]:
-    """What decides the mentions, for the manifest: names, versions, and a checksum of files that can change."""
+    """Returns what decides the mentions, for the manifest: names, versions, and a checksum of files that can change."""
     if config.model == BUILTIN:
         lists = english_words.DATA.iterdir()
         return {"name": BUILTIN, "version": english_rules.VERSION, "checksum": _checksum(lists)}
@@ -129,7 +129,7 @@ def tagger_version(config: TaggerConfig, lang: str) -> dict[str, str]:
 
 
 def _checksum(paths: Iterable[Any]) -> str:
-    """SHA-256 over the files' names and bytes, in the order of their names."""
+    """Returns the SHA-256 over the files' names and bytes, in the order of their names."""
     digest = hashlib.sha256()
     for path in sorted(paths, key=str):
         digest.update(hashlib.sha256(path.read_bytes()).digest() + path.name.encode() + b"\0")
@@ -154,7 +154,7 @@ def _load(config: TaggerConfig, lang: str) -> EntityTagger:
         return _SpacyTagger(config, folder)
     except ConfigError:
         raise
-    except Exception as error:  # whatever a foreign model does: its versions, its own code, a missing library
+    except Exception as error:  # foreign code: a wrong version, its own errors, a missing library
         raise ConfigError(
             f"--tagger.model: the spaCy pipeline {config.model!r} is there but does not load: {type(error).__name__}: "
             f"{error}. Check what it needs with: python -m spacy validate"
@@ -162,7 +162,7 @@ def _load(config: TaggerConfig, lang: str) -> EntityTagger:
 
 
 def _find_pipeline(config: TaggerConfig, lang: str) -> tuple[Path, dict[str, Any]]:
-    """The folder that holds `config.cfg`, and the content of its `meta.json`."""
+    """Returns the folder that holds `config.cfg`, and the content of its `meta.json`."""
     import spacy.util
 
     model = config.model
@@ -209,7 +209,7 @@ def _load_pipeline(folder: Path) -> Language:
 
 
 def _needed_components(config: Mapping[str, Any]) -> list[str]:
-    """The components that `doc.ents` depends on, in the pipeline's order; empty if none sets it."""
+    """Returns the components that `doc.ents` depends on, in the pipeline's order; none if no component sets it."""
     names: list[str] = config["nlp"]["pipeline"]
     disabled = config["nlp"].get("disabled", [])
     components = config["components"]
@@ -219,8 +219,12 @@ def _needed_components(config: Mapping[str, Any]) -> list[str]:
     if any(components[name].get("factory") not in ("ner", "beam_ner") for name in finders):
         # Rules may look at tags, lemmas or sentences: everything up to the last finder stays.
         return names[: names.index(finders[-1]) + 1]
-    heard = {upstream for name in finders for upstream in _listens_to(components[name])}
-    return [name for name in names if name in finders or name in heard or ("*" in heard and _embeds(components[name]))]
+    upstreams = {upstream for name in finders for upstream in _listens_to(components[name])}
+    return [
+        name
+        for name in names
+        if name in finders or name in upstreams or ("*" in upstreams and _embeds(components[name]))
+    ]
 
 
 def _sets_entities(component: Mapping[str, Any]) -> bool:
@@ -240,7 +244,7 @@ def _embeds(component: Mapping[str, Any]) -> bool:
 
 
 def _listens_to(section: Any) -> Iterable[str]:
-    """The names (or "*") of the shared tok2vec or transformer components that a component's model listens to."""
+    """Yields the names (or "*") of the shared tok2vec or transformer components that a model listens to."""
     if isinstance(section, Mapping):
         if "Listener" in str(section.get("@architectures", "")):
             yield str(section.get("upstream", "*"))
@@ -249,7 +253,7 @@ def _listens_to(section: Any) -> Iterable[str]:
 
 
 def _labels(nlp: Language) -> list[str]:
-    """Every label that the pipeline's entity components announce."""
+    """Returns every label that the pipeline's entity components announce."""
     return sorted({label for labels in nlp.pipe_labels.values() for label in labels})
 
 

@@ -39,23 +39,23 @@ def test_naacl_gold_is_the_same_gold_counted_from_one(tmp_path: Path) -> None:
     assert compare_files(naacl, found).sure == 2
 
 
-def test_links_counted_from_one_are_told_of_and_read_as_such(tmp_path: Path) -> None:
+def test_links_counted_from_one_are_warned_of_and_read_as_such(tmp_path: Path) -> None:
     from_zero = write(tmp_path / "zero", "0-0 1-1", "", "3-4")
     from_one = write(tmp_path / "one", "1-1 2-2", "", "4-5")
     naacl = write(tmp_path / "naacl", "1 1 1", "1 2 2", "3 4 5")
     told: list[str] = []
-    wrong = compare_files(from_one, from_zero, tell=told.append)
+    wrong = compare_files(from_one, from_zero, warn=told.append)
     assert wrong.found_sure == 1 and len(told) == 1
     assert told[0].startswith(f"{from_one}: no link has a word 0") and told[0].endswith("with: --one-based")
     told.clear()
-    compare_files(from_zero, from_one, tell=told.append)
+    compare_files(from_zero, from_one, warn=told.append)
     assert len(told) == 1 and told[0].startswith(f"{from_one}:") and told[0].endswith("with: --one-based-links")
     told.clear()
-    right = compare_files(from_zero, from_zero, tell=told.append)
+    right = compare_files(from_zero, from_zero, warn=told.append)
     assert compare_files(from_one, from_zero, Firsts(gold=1), told.append) == right
     assert compare_files(from_zero, from_one, Firsts(links=1), told.append) == right
     assert compare_files(naacl, from_zero, Firsts(gold=1), told.append) == right
-    assert compare_files(naacl, from_zero, tell=told.append) == right and right.error_rate == 0.0
+    assert compare_files(naacl, from_zero, warn=told.append) == right and right.error_rate == 0.0
     for first, path in ((Firsts(gold=1), "zero"), (Firsts(links=1), "zero")):
         with pytest.raises(InputError, match=f"{path}:1: expected links counted from 1, found '0-0'"):
             compare_files(from_zero, from_zero, first)
@@ -63,7 +63,7 @@ def test_links_counted_from_one_are_told_of_and_read_as_such(tmp_path: Path) -> 
 
 def test_a_word_0_on_one_side_is_no_sign_of_counting_from_one(tmp_path: Path) -> None:
     told: list[str] = []
-    compare_files(write(tmp_path / "a", "1-0", "2-2"), write(tmp_path / "b", "", ""), tell=told.append)
+    compare_files(write(tmp_path / "a", "1-0", "2-2"), write(tmp_path / "b", "", ""), warn=told.append)
     assert told == []
 
 
