@@ -29,8 +29,8 @@ except ModuleNotFoundError as error:
 
 from schemas.counts import Counts, in_words
 from schemas.did_you_mean import did_you_mean
-from schemas.errors import OutputError, RunnerError, os_error_in_words
-from schemas.manifest import DatasetError, Manifest
+from schemas.errors import DatasetError, OutputError, RunnerError, os_error_in_words
+from schemas.manifest import Manifest
 from schemas.runtime import command_line
 from schemas.runtime.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, WRONG_USE
 from schemas.runtime.interrupts import ended_by_signals

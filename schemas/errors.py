@@ -14,6 +14,14 @@ class InputError(ValueError):
     """An input cannot be read (exit code 1). The message says what was expected, what was found and where."""
 
 
+class DatasetError(ValueError):
+    """A folder is not a dataset, or was altered. The message names the file and what to do."""
+
+
+class NotFoundError(DatasetError):
+    """A path is not a dataset, or a dataset does not have the requested name."""
+
+
 class OutputError(ValueError):
     """An output cannot be written (exit code 1): the disk is full or read-only, or permission is missing."""
 

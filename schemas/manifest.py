@@ -10,19 +10,12 @@ from types import UnionType
 from typing import Any, ClassVar, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from schemas.counts import Counts
+from schemas.errors import DatasetError, NotFoundError
 
 FORMAT_VERSION = 1
 FILE_NAME = "manifest.json"
 
 _RESTORE = "Restore the file from a copy, or make the dataset again in a new folder"
-
-
-class DatasetError(ValueError):
-    """A folder is not a dataset, or was altered. The message names the file and what to do."""
-
-
-class NotFoundError(DatasetError):
-    """A path is not a dataset, or a dataset does not have the requested name."""
 
 
 class ShardInfo(NamedTuple):

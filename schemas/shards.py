@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from schemas import manifest
 from schemas.catalog import REJECTS, SCHEMAS, arrow_schema
-from schemas.manifest import DatasetError, Manifest, ShardEntry, ShardInfo
+from schemas.errors import DatasetError
+from schemas.manifest import Manifest, ShardEntry, ShardInfo
 from schemas.runtime.checksums import sha256_of
 from schemas.spec import schema_name as name_of
 

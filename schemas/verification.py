@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from schemas import manifest
 from schemas.catalog import REJECTS, SCHEMAS
-from schemas.manifest import DatasetError, Manifest, ShardEntry
+from schemas.errors import DatasetError
+from schemas.manifest import Manifest, ShardEntry
 from schemas.shards import check_nulls, check_shard, langs_of, open_shard, stray_files
 
 

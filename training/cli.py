@@ -28,8 +28,7 @@ except ModuleNotFoundError as error:
     answer_version("polyspan-train", sys.argv[1:])
     end("polyspan-train", f"{error.name} is not installed: pip install 'polyspan[training]'", WRONG_USE)
 
-from schemas.errors import ConfigError, InputError
-from schemas.manifest import DatasetError, NotFoundError
+from schemas.errors import ConfigError, DatasetError, InputError, NotFoundError
 from schemas.runtime import command_line
 from schemas.runtime.command_line import EXIT_CODES, EXIT_CODES_LINE, FAILED, INTERRUPTED, TERMINATED, WRONG_USE
 from schemas.runtime.output_folder import locked, needs_tidying, tidy

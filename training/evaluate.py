@@ -45,6 +45,7 @@ from training.methods.formulation import Formulation
 from training.metrics import aggregates
 from training.metrics.counting import Counted
 from training.metrics.reports import FORMATS, Report, as_json, as_text, main_figures
+from training.metrics.tags import Entity
 from training.models.folder import Provenance
 from training.recipes.finetuning import InferenceSettings
 from training.recipes.inference import EvaluateConfig
@@ -55,7 +56,6 @@ from training.tasks.catalog import TASKS, Task
 from training.tasks.files import FileLedger, Flags
 from training.tasks.kinds import unresolved_entities
 from training.tasks.predictions import Prediction
-from training.tasks.tags import Entity
 
 Unresolved = list[tuple[Entity, ...]] | None  # likely entities of each sentence of a file, if the model reports them
 

@@ -18,8 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from schemas.errors import ConfigError, InputError
-from schemas.manifest import DatasetError
+from schemas.errors import ConfigError, DatasetError, InputError
 from schemas.runtime.output_folder import (
     LOCK,
     NEW,

@@ -13,10 +13,10 @@ from training.metrics import aggregates, bootstrap
 from training.metrics.counting import Counted, Graded, Metric
 from training.metrics.reports import FORMATS, Figure, Report, Row
 from training.metrics.signatures import checksum, signature
+from training.metrics.tags import Entity
 from training.recipes.scoring import Reporting, ScoreConfig
 from training.tasks.catalog import TASKS, Task
 from training.tasks.records import check_langs, check_paths, task_of
-from training.tasks.tags import Entity
 
 Unresolved = Sequence[Iterable[Entity]]  # likely entities of each sentence, which may overlap
 

@@ -18,8 +18,8 @@ from typing import Any
 from apache_beam.io.filesystems import FileSystems
 
 from pipelines.runtime.work_folder import open_file
-from schemas.errors import ConfigError
-from schemas.manifest import FILE_NAME, DatasetError, Manifest
+from schemas.errors import ConfigError, DatasetError
+from schemas.manifest import FILE_NAME, Manifest
 from schemas.runtime import output_folder
 
 WORK = "work"

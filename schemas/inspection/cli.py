@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 from schemas import manifest
 from schemas.did_you_mean import did_you_mean
+from schemas.errors import DatasetError, NotFoundError
 from schemas.inspection.show import show_examples, show_rejects
 from schemas.inspection.statistics import render_statistics, statistics
-from schemas.manifest import DatasetError, NotFoundError
 from schemas.runtime.command_line import DONE, EXIT_CODES, FAILED, INTERRUPTED, WRONG_USE, answer_version
 from schemas.runtime.interrupts import ended_by_signals
 from schemas.verification import find_problems

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from schemas.did_you_mean import did_you_mean
+from schemas.errors import NotFoundError
 from schemas.inspection.tallies import Tallies
-from schemas.manifest import NotFoundError
 
 
 class View(NamedTuple):

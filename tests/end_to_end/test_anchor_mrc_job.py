@@ -22,6 +22,7 @@ from pipelines.steps.anchor_mrc.triplets import TripletConfig
 from pipelines.steps.anchor_mrc.whole_words import Searchable
 from schemas import manifest as manifests
 from schemas.anchor_mrc import AnchorCounts, AnchorMrcExample
+from schemas.errors import DatasetError
 from schemas.shards import read_examples
 from schemas.verification import find_problems
 from tests.end_to_end.dumps import WikiPage, write_dump
@@ -206,7 +207,7 @@ def test_a_killed_job_leaves_no_dataset_and_goes_on_to_the_same_bytes(dataset, d
         time.sleep(0.01)
     os.kill(job.pid, signal.SIGKILL)
     job.wait()
-    with pytest.raises(manifests.DatasetError, match="stopped or is still running"):
+    with pytest.raises(DatasetError, match="stopped or is still running"):
         manifests.load(output)
     again = subprocess.run(command, capture_output=True, text=True)
     assert again.returncode == 0 and "Going on with a job that was stopped" in again.stderr

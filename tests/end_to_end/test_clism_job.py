@@ -36,7 +36,7 @@ from pipelines.steps.common.files import FileDigest, read_lines
 from pipelines.steps.common.sentence_pairs import LanguagePair, Link
 from schemas import manifest as manifests
 from schemas.clism import problems
-from schemas.errors import ConfigError, InputError
+from schemas.errors import ConfigError, DatasetError, InputError
 from schemas.shards import read_examples
 from schemas.verification import find_problems
 
@@ -259,7 +259,7 @@ def test_a_killed_job_leaves_no_dataset_and_goes_on_to_the_same_bytes(dataset, t
         time.sleep(0.005)
     os.kill(job.pid, signal.SIGKILL)
     job.wait()
-    with pytest.raises(manifests.DatasetError, match="stopped or is still running"):
+    with pytest.raises(DatasetError, match="stopped or is still running"):
         manifests.load(output)
     finished = {path: path.stat().st_mtime_ns for path in output.glob("work/*/tokenized/*.json")}
     assert finished
@@ -373,7 +373,7 @@ def test_unequal_files_end_in_a_plain_error_and_no_dataset(tmp_path, workers):
     *_, last = ended.stderr.strip().splitlines()
     assert last.startswith("polyspan-data: ") and "has 3 lines" in last and "has 2" in last
     assert not last.endswith("]")  # Beam's "[while running …]"
-    with pytest.raises(manifests.DatasetError):
+    with pytest.raises(DatasetError):
         manifests.load(tmp_path / "out")
 
 

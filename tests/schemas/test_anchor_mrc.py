@@ -22,10 +22,11 @@ from schemas.anchor_mrc import (
     query_holds,
 )
 from schemas.card import dataset_card
+from schemas.errors import DatasetError
 from schemas.inspection.anchor_mrc_view import render_example
 from schemas.inspection.cli import main
 from schemas.inspection.statistics import statistics
-from schemas.manifest import DatasetError, Manifest, load
+from schemas.manifest import Manifest, load
 from schemas.shards import read_examples, read_rejects
 from schemas.spans import CharSpan
 from schemas.verification import find_problems

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from schemas.card import dataset_card
 from schemas.clism import PairCounts
-from schemas.manifest import DatasetError, InputFile, Manifest, ShardEntry, load
+from schemas.errors import DatasetError
+from schemas.manifest import InputFile, Manifest, ShardEntry, load
 
 SHA = "0" * 64
 MANIFEST = Manifest(

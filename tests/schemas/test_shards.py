@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from schemas.clism import ARROW_SCHEMA, ClismExample, ClismQuestion, problems
-from schemas.manifest import DatasetError, load
+from schemas.errors import DatasetError
+from schemas.manifest import load
 from schemas.rejects import Reject
 from schemas.shards import ROWS_PER_BATCH, read_examples, read_rejects, read_shards, shard_name, write_shard
 

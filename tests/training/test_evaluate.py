@@ -18,12 +18,12 @@ from tests.training.tuned import TEXTS, UNIFIED, save_tuned
 from training import score
 from training.evaluate import DevSet, counted, dev_scores, evaluate, main_score, run
 from training.inference.predictor import Predictor, load_predictor, predict
+from training.metrics.tags import entities, tags_of
 from training.recipes.inference import EvaluateConfig
 from training.recipes.methods import MethodSettings, Plain
 from training.recipes.scoring import Reporting, ScoreConfig
 from training.tasks.catalog import TASKS
 from training.tasks.predictions import Prediction, Span
-from training.tasks.tags import entities, tags_of
 
 CPU = torch.device("cpu")
 FEW = Reporting(resamples=20)

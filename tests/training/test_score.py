@@ -13,9 +13,9 @@ import pytest
 from schemas.errors import ConfigError, InputError
 from training import score
 from training.metrics.reports import as_json, as_text
+from training.metrics.tags import Entity
 from training.recipes.scoring import ScoreConfig
 from training.tasks.catalog import TASKS
-from training.tasks.tags import Entity
 
 
 @pytest.fixture

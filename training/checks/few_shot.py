@@ -15,7 +15,7 @@ from training.recipes.few_shot import FewShotConfig, models_of, test_task, tries
 from training.recipes.few_shot import finetuning as finetuning_of
 from training.recipes.finetuning import plain_values
 from training.runtime.outputs import SERIES, is_series, series_files
-from training.tasks.records import check_recipe, check_sources, read_records, task_of
+from training.tasks.records import check_sources, read_records, task_of
 
 
 def check(config: FewShotConfig) -> None:
@@ -25,7 +25,7 @@ def check(config: FewShotConfig) -> None:
     _check_paths(config)
     if task_of(test_task(config)).kind != task_of(config.recipe.task).kind:
         raise ConfigError(f"--test-task {test_task(config)} is another kind of task than {config.recipe.task}")
-    check_recipe(config.recipe)
+    finetuning.check_recipe(config.recipe)
     if folders := [path for path in config.test if path.is_dir()]:
         raise ConfigError(f"{folders[0]}: a folder; --test takes files as the task's authors publish them")
     if config.recipe.examples or config.recipe.sample != 1:

@@ -8,9 +8,10 @@ from pathlib import Path
 from schemas.errors import ConfigError
 from training.checks.settings import check_numbers, check_output
 from training.models.files import check_model
-from training.recipes.finetuning import FinetuneConfig
+from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneConfig, FinetuneRecipe
 from training.recipes.methods import check_method
-from training.tasks.records import check_recipe, check_sources, task_of
+from training.tasks.catalog import TASKS
+from training.tasks.records import check_sources, task_of
 
 
 def check(config: FinetuneConfig) -> None:
@@ -39,6 +40,18 @@ def check(config: FinetuneConfig) -> None:
         )
     if not 0 <= recipe.warmup_share <= 1:
         raise ConfigError(f"--warmup-share: expected 0 to 1, found {recipe.warmup_share}")
+
+
+def check_recipe(recipe: FinetuneRecipe) -> None:
+    """Raises `ConfigError` if one of our recipes is given a task of another kind than its own: its settings, such as
+    sequence length and epochs, do not suit that. A recipe with another name is not checked."""
+    given, original = task_of(recipe.task).kind, FINETUNE_RECIPES.get(recipe.name)
+    if original is None or (own := TASKS[original.task].kind) == given:
+        return
+    fitting = ", ".join(name for name, other in FINETUNE_RECIPES.items() if TASKS[other.task].kind == given)
+    raise ConfigError(
+        f"recipe {recipe.name} is for {own}, but --task {recipe.task} is {given}. Recipes for {given}: {fitting}"
+    )
 
 
 def inputs_of(config: FinetuneConfig) -> Mapping[str, Iterable[str | Path]]:

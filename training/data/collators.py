@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from training.data import stateless_random
 from training.data.batches import ClismBatch, WaeBatch, clism_batch, wae_batch
 from training.data.masking import Mlm, mask_tokens, unmasked
+from training.runtime import stateless_random
 
 if TYPE_CHECKING:
     from training.data.features import ClismFeatures, Limits, WaeFeatures

@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from schemas import manifest
-from schemas.manifest import DatasetError, Manifest, ShardEntry
+from schemas.errors import DatasetError
+from schemas.manifest import Manifest, ShardEntry
 from schemas.shards import check_shard, langs_of, open_shard, stray_files
 
 

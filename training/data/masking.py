@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from training.data import stateless_random
+from training.runtime import stateless_random
 
 if TYPE_CHECKING:
     from training.data.features import ClismFeatures

@@ -32,8 +32,8 @@ import numpy as np
 from schemas.anchor_mrc import MASK_TOKEN
 from schemas.clism import QUE_TOKEN
 from schemas.errors import ConfigError
-from training.data import stateless_random
 from training.data.datasets import ShardRows
+from training.runtime import stateless_random
 
 _EPOCH, _GROUP, _WINDOW = 1, 2, 5  # numbers of these streams of random numbers
 

@@ -21,7 +21,6 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim import Adam, AdamW, Optimizer
 
-from training.data import stateless_random
 from training.data.loader import StepBatches
 from training.engine import checkpoint
 from training.engine.failures import (
@@ -37,6 +36,7 @@ from training.methods.base import Method, Prepare
 from training.objectives import Loss, normalised, step_counts
 from training.recipes.finetuning import FinetuneConfig, FinetuneRecipe
 from training.recipes.pretraining import PretrainConfig, Recipe
+from training.runtime import stateless_random
 from training.runtime.distributed import all_reduce_sum, barrier, from_first_rank, rank, world_size
 
 _DROPOUT = 6  # number of this stream of random numbers

@@ -22,7 +22,6 @@ from schemas.provenance import commit as commit
 from schemas.runtime import output_folder
 from schemas.runtime.shown_paths import shown_path
 from training.runtime import atomic_write, outputs
-from training.runtime.outputs import fingerprint_of_dataset as fingerprint_of_dataset
 
 FORMAT_VERSION = 1
 FILE_NAME = "run.json"

@@ -11,10 +11,10 @@ from schemas.mrc import TaggingExample
 from training.data.task_batches import MrcWindow
 from training.data.tokens import TextEncoder
 from training.data.windows import word_windows
+from training.metrics.tags import Entity, tags_of
 from training.recipes.finetuning import InferenceSettings
 from training.tasks.predictions import Prediction, Span
 from training.tasks.queries import tag_queries
-from training.tasks.tags import Entity, tags_of
 
 
 def label_windows(

@@ -17,13 +17,13 @@ from training.data.tag_windows import tag_names, tag_windows
 from training.data.task_batches import TagBatch, TagWindow, tag_batch
 from training.data.tokens import TextEncoder
 from training.methods.base import EncoderWithHeads, OnePass, load_pretrained_heads, seeded
+from training.metrics.tags import entities, tags_of
 from training.models.folder import Pretrained
 from training.models.heads import task_head
 from training.objectives import Loss
 from training.objectives.labels import UNLABELLED, label_loss, probabilities
 from training.recipes.finetuning import InferenceSettings
 from training.tasks.predictions import Prediction, Span
-from training.tasks.tags import entities, tags_of
 
 
 @dataclass(frozen=True)

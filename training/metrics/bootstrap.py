@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from training.data import stateless_random
+from training.runtime import stateless_random
 
 
 def sums(columns_NK: np.ndarray, resamples: int, seed: int) -> np.ndarray:

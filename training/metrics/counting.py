@@ -14,7 +14,7 @@ import numpy as np
 
 from schemas.mrc import RecordCounts
 from training.metrics import accuracy, entity_f1, mlqa, squad
-from training.tasks.tags import Entity, entities
+from training.metrics.tags import Entity, entities
 
 
 class Graded(NamedTuple):

@@ -1,6 +1,6 @@
 """Computes entity F1 as CoNLL's scorer does, and the span F1 of mPMR's released code.
 
-An entity counts if its words and its type are correct. `training.tasks.tags` reads entities from tags as seqeval's
+An entity counts if its words and its type are correct. `training.metrics.tags` reads entities from tags as seqeval's
 default mode does and, except for touching entities in BIOES and similar schemes, as conlleval does. Figures are
 micro-averages: counts are added up first.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from training.tasks.tags import Entity, entities
+from training.metrics.tags import Entity, entities
 
 
 class Hits(NamedTuple):

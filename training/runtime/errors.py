@@ -1,4 +1,4 @@
-"""Errors of training. `schemas.manifest.DatasetError` is that of datasets."""
+"""Errors of training. `schemas.DatasetError` is that of datasets."""
 
 from __future__ import annotations
 

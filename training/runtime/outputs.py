@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from schemas import manifest
-from schemas.errors import InputError
-from schemas.manifest import DatasetError
+from schemas.errors import DatasetError, InputError
 from schemas.runtime.checksums import sha256_of
 from schemas.runtime.output_folder import (
     LOCK,

@@ -12,9 +12,9 @@ from xml.parsers import expat
 from schemas.errors import InputError
 from schemas.mrc import TaggingExample
 from schemas.spans import CharSpan
+from training.metrics.tags import Entity, entities, iob2, tags_of
 from training.tasks.columns import joined, sentences, tags_at, words_alone
 from training.tasks.files import FileLedger, FileRecords, LeftOut, lang_in, require_lang, without_labels
-from training.tasks.tags import Entity, entities, iob2, tags_of
 
 LANGS = ("en", "es", "fr", "nl", "ru", "tr")
 LABELS = ("NEG", "NEU", "POS")

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from schemas.errors import InputError
 from schemas.spans import CharSpan
+from training.metrics.tags import TAG
 from training.tasks.files import lines_of
-from training.tasks.tags import TAG
 
 
 class Sentence(NamedTuple):

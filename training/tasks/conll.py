@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from schemas.mrc import TaggingExample
+from training.metrics.tags import entities, iob2
 from training.tasks.columns import joined, sentences, tags_at, words_alone
 from training.tasks.files import FileLedger, FileRecords, lang_in, require_lang, without_labels
-from training.tasks.tags import entities, iob2
 
 LANGS = ("en", "de", "es", "nl")
 LABELS = ("LOC", "MISC", "ORG", "PER")

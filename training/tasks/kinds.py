@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from schemas.errors import InputError
 from schemas.mrc import MrcExample, PairExample, RecordCounts, TaggingExample
 from training.metrics.counting import Graded
+from training.metrics.tags import TAG, Entity, entities
 from training.tasks import squad_json
 from training.tasks.columns import read_tags
 from training.tasks.files import lang_in, refuse_unlabelled, require_lang
 from training.tasks.predictions import Prediction
-from training.tasks.tags import TAG, Entity, entities
 from training.tasks.tsv import read_labels
 
 if TYPE_CHECKING:

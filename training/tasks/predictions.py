@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from training.tasks.tags import Entity
+from training.metrics.tags import Entity
 
 BEST = 20  # the most answers that are kept for a record
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from schemas.mrc import MrcExample, PairExample, TaggingExample
 from schemas.spans import CharSpan
+from training.metrics.tags import entities
 from training.tasks.catalog import TASKS
-from training.tasks.tags import entities
 
 # Entities, then the targets of sentiments, as in table 6.
 SPAN_QUERIES = {

@@ -16,7 +16,6 @@ from schemas.errors import ConfigError, InputError
 from schemas.mrc import MrcExample, PairExample, RecordCounts, TaggingExample, labels_in
 from schemas.runtime.checksums import sha256_of
 from schemas.shards import read_examples
-from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneRecipe
 from training.tasks.catalog import TASKS, Task
 from training.tasks.files import FileLedger, FileRecords, LeftOut, refuse_unlabelled
 from training.tasks.files import Record as Record
@@ -60,18 +59,6 @@ def task_of(name: str) -> Task:
     close = closest(name, TASKS, 1)
     hint = f"Did you mean {close[0]!r}?" if close else f"Tasks: {', '.join(TASKS)}"
     raise ConfigError(f"unknown task {name!r}. {hint}")
-
-
-def check_recipe(recipe: FinetuneRecipe) -> None:
-    """Raises `ConfigError` if one of our recipes is given a task of another kind than its own: its settings, such as
-    sequence length and epochs, do not suit that. A recipe with another name is not checked."""
-    given, original = task_of(recipe.task).kind, FINETUNE_RECIPES.get(recipe.name)
-    if original is None or (own := TASKS[original.task].kind) == given:
-        return
-    fitting = ", ".join(name for name, other in FINETUNE_RECIPES.items() if TASKS[other.task].kind == given)
-    raise ConfigError(
-        f"recipe {recipe.name} is for {own}, but --task {recipe.task} is {given}. Recipes for {given}: {fitting}"
-    )
 
 
 def check_langs(langs: Sequence[str], files: Sequence[Path], what: str = "files") -> None:

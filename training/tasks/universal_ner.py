@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from schemas.mrc import TaggingExample
+from training.metrics.tags import entities, iob2
 from training.tasks.columns import joined, located, sentences, tags_at, words_alone
 from training.tasks.files import FileLedger, FileRecords, lang_in, require_lang, without_labels
-from training.tasks.tags import entities, iob2
 
 LANGS = ("en", "ceb", "da", "de", "hr", "pt", "ru", "sk", "sr", "sv", "tl", "zh")
 LABELS = ("LOC", "ORG", "PER")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from schemas.errors import InputError
 from schemas.mrc import TaggingExample
+from training.metrics.tags import entities, iob2
 from training.tasks.columns import Sentence, joined, sentences, tags_at, words_alone
 from training.tasks.files import FileLedger, FileRecords, lang_in, require_lang, without_labels
-from training.tasks.tags import entities, iob2
 
 LANGS = tuple(
     "en af ar bg bn de el es et eu fa fi fr he hi hu id it ja jv "

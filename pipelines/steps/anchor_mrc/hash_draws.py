@@ -19,7 +19,7 @@ SAMPLE, WORDS_BEFORE, UNRELATED = 1, 2, 3
 def hashed(seed: int, purpose: int, *columns: Ints | Hashes) -> Hashes:
     """Returns one hash per row of `columns`, of `seed`, `purpose` and the row's numbers.
 
-    The mixing is SplitMix64's (Steele et al., 2014). The trainer has a copy (`training/data/stateless_random.py`): the
+    The mixing is SplitMix64's (Steele et al., 2014). The trainer has a copy (`training/runtime/stateless_random.py`): the
     two packages share only `schemas`, which does not import NumPy.
     """
     size = len(columns[0])

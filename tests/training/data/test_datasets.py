@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schemas import manifest
-from schemas.manifest import DatasetError
+from schemas.errors import DatasetError
 from schemas.shards import read_examples
 from tests.golden import make_anchor_mrc_1, make_clism_1
 from tests.training.data.made import clism_dataset

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.training.data.made import features
-from training.data import stateless_random
 from training.data.masking import Mlm, mask_tokens, mlm_for, unmasked
+from training.runtime import stateless_random
 
 SPECIAL = (0, 1, 2, 3, 4, 5)
 MLM = Mlm(mask_id=4, vocabulary=50_000, special_ids=SPECIAL)

@@ -16,11 +16,11 @@ from tests.training.tuned import METHODS, UNIFIED, Kind, inference_settings_of, 
 from training.data.tokens import TextEncoder
 from training.inference.predictor import Predictor, batches, load_predictor, model_in, predict
 from training.methods.registry import formulation_class, formulation_of
+from training.metrics.tags import entities
 from training.models.tokenizer import load_tokenizer
 from training.recipes.methods import MethodSettings, Plain, Que
 from training.tasks.catalog import TASKS
 from training.tasks.predictions import Prediction
-from training.tasks.tags import entities
 
 CPU = torch.device("cpu")
 

@@ -20,6 +20,7 @@ from training.methods import unified
 from training.methods.base import seeded
 from training.methods.rationales import with_rationales
 from training.methods.unified import UnifiedPairs, UnifiedQuestions, UnifiedTags
+from training.metrics.tags import Entity, entities
 from training.models.folder import Pretrained
 from training.models.heads import WaeExtractor
 from training.models.tiny import train_tokenizer
@@ -30,7 +31,6 @@ from training.tasks import paws_x, universal_ner
 from training.tasks.columns import located
 from training.tasks.predictions import Prediction, Span
 from training.tasks.queries import PAIR_QUERIES, SPAN_QUERIES
-from training.tasks.tags import Entity, entities
 
 SMALL = Unified(extractor_inner=64, extractor_dropout=0.0)
 QA = InferenceSettings(SMALL, "qa", max_tokens=128, max_query_tokens=64, stride=16, max_answer_tokens=12)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from training.metrics import bootstrap, counting
-from training.tasks.tags import Entity
+from training.metrics.tags import Entity
 
 GOLDS = ["B-ORG I-ORG I-ORG O".split(), "B-PER O".split(), "O B-LOC".split()]
 TAGS = ["B-ORG I-ORG I-ORG O".split(), "B-LOC O".split(), "O O".split()]

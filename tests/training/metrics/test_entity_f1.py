@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from training.metrics.entity_f1 import Hits, hits, percent, span_hits
-from training.tasks.tags import Entity, entities, iob2
+from training.metrics.tags import Entity, entities, iob2
 
 TAGS = st.sampled_from(["O", *(f"{prefix}-{kind}" for prefix in "BIES" for kind in ("PER", "LOC", "creative-work"))])
 SENTENCES = st.lists(st.lists(TAGS, min_size=1, max_size=8), min_size=1, max_size=5)

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from schemas.errors import ConfigError, InputError
-from schemas.manifest import DatasetError
+from schemas.errors import ConfigError, DatasetError, InputError
 from schemas.mrc import MrcExample, PairExample, RecordCounts, TaggingExample
 from schemas.spans import CharSpan
 from training import convert, score

@@ -9,11 +9,11 @@ from schemas.errors import InputError
 from schemas.mrc import RecordCounts, problems
 from training import convert, score
 from training.convert import ConvertConfig
+from training.metrics.tags import entities
 from training.recipes.scoring import ScoreConfig
 from training.tasks import absa, conll, universal_ner, wikiann
 from training.tasks.columns import located, read_tags, sentences, tags_at
 from training.tasks.records import read_records
-from training.tasks.tags import entities
 
 
 def written(folder: Path, name: str, content: str, encoding: str = "utf-8") -> Path:

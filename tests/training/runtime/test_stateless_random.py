@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from training.data import stateless_random
+from training.runtime import stateless_random
 
 
 def test_bits_are_those_of_splitmix64():
