@@ -42,9 +42,9 @@ from pipelines.steps.anchor_mrc.stage_tables import (
 )
 from pipelines.steps.common.paths import distinct_names
 from pipelines.steps.common.tokenize import tokenizer_version
-from pipelines.steps.wikipedia.dump import DumpRange, SiteInfo, plan_ranges, read_siteinfo
+from pipelines.steps.wikipedia.dump import DumpRange, plan_ranges, read_siteinfo
 from pipelines.steps.wikipedia.wikiextractor import ExtractedFile
-from pipelines.steps.wikitext.site import Site, site_of, siteinfo_problem
+from pipelines.steps.wikitext.site import Site, SiteInfo, site_of, siteinfo_problem
 from schemas.anchor_mrc import AnchorCounts
 from schemas.errors import ConfigError
 from schemas.languages import LANGUAGES

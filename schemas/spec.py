@@ -5,14 +5,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import pyarrow as pa
 
 from schemas.counts import Counts
-
-if TYPE_CHECKING:
-    from schemas.inspection.view import View
 
 SCHEMA_KEY = b"polyspan.schema"  # of an Arrow schema's metadata: name and version, as clism/1
 
@@ -45,6 +42,15 @@ class CardText:
     numbers: Callable[[Any], dict[str, str]]  # counts → the heading of a column → its cell
     answers: str  # Python code that prints the answers of `row`
     units: Mapping[str, str] = field(default_factory=dict)  # unit of rejects → its name on the card, where it differs
+
+
+class View(NamedTuple):
+    """How a schema's examples are shown, one by one and in numbers."""
+
+    render_example: Callable[[Any, bool], str]  # an example, and whether to use colours
+    tally_rows: Callable[[Any, pa.RecordBatch], None]  # adds the batch to `schemas.inspection.tallies.Tallies`
+    langs_statistics: Callable[[str, Any, Any], dict[str, Any]]  # language or pair, its `Counts`, its tallies
+    render_statistics: Callable[[str, dict[str, Any]], list[str]]  # name of the folder, all statistics → lines
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from schemas.candidates import RECALL_AT, CandidateCounts, CandidateSet
 from schemas.counts import share
 from schemas.inspection.tallies import Tallies, ledger_lines, quantiles, quantiles_line, tally
 from schemas.inspection.terminal import coloured, visible
-from schemas.inspection.view import View
 from schemas.shards import langs_of
+from schemas.spec import View
 
 
 def render_example(example: CandidateSet, color: bool = False) -> str:

@@ -21,9 +21,9 @@ from schemas.inspection.tallies import (
     tally,
 )
 from schemas.inspection.terminal import Mark, coloured, has_right_to_left, isolated, marked, visible
-from schemas.inspection.view import View
 from schemas.languages import LANGUAGES
 from schemas.shards import langs_of
+from schemas.spec import View
 
 _SCORE_STEPS = 1_000  # scores are tallied to three decimals
 

@@ -21,9 +21,9 @@ from schemas.inspection.tallies import (
     tally,
 )
 from schemas.inspection.terminal import Mark, has_right_to_left, isolated, marked, visible
-from schemas.inspection.view import View
 from schemas.mrc import MrcExample, PairExample, RecordCounts, TaggingExample
 from schemas.shards import langs_of
+from schemas.spec import View
 
 # --- one record ------------------------------------------------------------------------------------------------------
 

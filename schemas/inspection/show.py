@@ -15,8 +15,8 @@ from schemas import manifest
 from schemas.catalog import SCHEMAS
 from schemas.counts import Counts
 from schemas.errors import NotFoundError
+from schemas.inspection.known_names import check_known
 from schemas.inspection.terminal import has_right_to_left, isolated, visible
-from schemas.inspection.view import check_known
 from schemas.rejects import Reject
 from schemas.shards import langs_of, read_rejects, read_shards
 

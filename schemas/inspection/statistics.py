@@ -7,8 +7,8 @@ from typing import Any
 
 from schemas import manifest
 from schemas.catalog import SCHEMAS
+from schemas.inspection.known_names import check_known
 from schemas.inspection.tallies import no_tallies
-from schemas.inspection.view import check_known
 from schemas.shards import read_shards
 
 

@@ -17,11 +17,10 @@ from schemas.counts import Balance, Counts
 from schemas.errors import DatasetError
 from schemas.inspection.cli import main
 from schemas.inspection.tallies import Tallies, ledger_lines, quantiles, quantiles_line, tally
-from schemas.inspection.view import View
 from schemas.manifest import FILE_NAME, InputFile, Manifest, ShardEntry, load
 from schemas.rejects import Reject
 from schemas.shards import langs_of, read_examples, shard_name, write_shard
-from schemas.spec import CardText, SchemaSpec
+from schemas.spec import CardText, SchemaSpec, View
 
 # --- a schema as a module of its own would define it ------------------------------------------------------------------
 

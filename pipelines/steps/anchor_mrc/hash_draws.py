@@ -19,8 +19,8 @@ SAMPLE, WORDS_BEFORE, UNRELATED = 1, 2, 3
 def hashed(seed: int, purpose: int, *columns: Ints | Hashes) -> Hashes:
     """Returns one hash per row of `columns`, of `seed`, `purpose` and the row's numbers.
 
-    The mixing is SplitMix64's (Steele et al., 2014). The trainer has a copy (`training/runtime/stateless_random.py`): the
-    two packages share only `schemas`, which does not import NumPy.
+    The mixing is SplitMix64's (Steele et al., 2014). `training/runtime/stateless_random.py` has a copy: the two
+    packages share only `schemas`, which does not import NumPy.
     """
     size = len(columns[0])
     state = np.full(size, (seed * 0x9E3779B97F4A7C15 + purpose) % 2**64, np.uint64)

@@ -25,25 +25,16 @@ from typing import IO, NamedTuple
 from pipelines.steps.common.files import compression_suffix, open_raw, read_chunks, shell_text
 from pipelines.steps.wikipedia.bz2_blocks import read_blocks
 from pipelines.steps.wikipedia.xml_pages import Damage, Page, Piece, cut_pages, parse_page
+from pipelines.steps.wikitext.site import SiteInfo
 from schemas.errors import InputError
 
-__all__ = ["Damage", "DumpRange", "Page", "SiteInfo", "plan_ranges", "read_pages", "read_siteinfo"]
+__all__ = ["Damage", "DumpRange", "Page", "plan_ranges", "read_pages", "read_siteinfo"]
 
 MAX_HEAD_BYTES = 1 << 20  # of the XML before the first page
 READ_BYTES = 1 << 20
 
 _SPLITTABLE = ("", ".bz2")
 _TAIL_BYTES = 64
-
-
-class SiteInfo(NamedTuple):
-    """The content of `<siteinfo>`; if an export has none, all fields are empty and `first_letter` is True."""
-
-    name: str
-    dbname: str  # "swwiki", or ""
-    base: str  # URL of the main page, or ""
-    first_letter: bool  # whether titles begin with a capital
-    namespaces: tuple[tuple[int, str], ...]  # (key, local name), as written; the name of key 0 is ""
 
 
 class DumpRange(NamedTuple):

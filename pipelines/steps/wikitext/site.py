@@ -14,10 +14,19 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from string import ascii_letters
-
-from pipelines.steps.wikipedia.dump import SiteInfo
+from typing import NamedTuple
 
 _DATA = Path(__file__).parents[2] / "data" / "wiki"
+
+
+class SiteInfo(NamedTuple):
+    """The content of `<siteinfo>`; if an export has none, all fields are empty and `first_letter` is True."""
+
+    name: str
+    dbname: str  # "swwiki", or ""
+    base: str  # URL of the main page, or ""
+    first_letter: bool  # whether titles begin with a capital
+    namespaces: tuple[tuple[int, str], ...]  # (key, local name), as written; the name of key 0 is ""
 
 
 def table_rows(file: str) -> Iterator[list[str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pipelines.steps.wikipedia.dump import SiteInfo
+from pipelines.steps.wikitext.site import SiteInfo
 
 KEYS = (-2, *range(-1, 16))
 # Media, Special, (main), then each namespace with its talk pages: main, user, project, file, MediaWiki, template, help,

@@ -13,8 +13,7 @@ from pipelines.runtime.dataset_sink import ShardPlan, each_once, plan_shards, wr
 from pipelines.runtime.job_context import FILES_STAGE, JobContext
 from pipelines.runtime.work_folder import WorkFolder, replace_file
 from schemas import clism, manifest
-from schemas.clism import ARROW_SCHEMA, ClismExample
-from schemas.counts import PairCounts
+from schemas.clism import ARROW_SCHEMA, ClismExample, PairCounts
 from schemas.manifest import InputFile, Manifest, ShardEntry
 from schemas.rejects import Reject
 from schemas.shards import read_examples

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from pipelines.steps.anchor_mrc.link_resolution import locator
-from pipelines.steps.wikipedia.dump import Page, SiteInfo
+from pipelines.steps.wikipedia.dump import Page
 from pipelines.steps.wikipedia.pages import pages_table
 from pipelines.steps.wikipedia.title_table import TitleRecord, TitleTable, build_titles
-from pipelines.steps.wikitext.site import site_of
+from pipelines.steps.wikitext.site import SiteInfo, site_of
 
 SITE = site_of("en", SiteInfo("Wikipedia", "enwiki", "", True, ()))
 

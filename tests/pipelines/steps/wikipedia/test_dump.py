@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 
 from pipelines.steps.wikipedia import bz2_blocks, dump, xml_pages
 from pipelines.steps.wikipedia.bz2_blocks import read_blocks
-from pipelines.steps.wikipedia.dump import Damage, DumpRange, Page, SiteInfo, plan_ranges, read_pages, read_siteinfo
+from pipelines.steps.wikipedia.dump import Damage, DumpRange, Page, plan_ranges, read_pages, read_siteinfo
+from pipelines.steps.wikitext.site import SiteInfo
 from schemas.errors import InputError
 
 SITEINFO = """\

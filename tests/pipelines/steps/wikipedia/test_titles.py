@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.steps.wikipedia.dump import Page, SiteInfo, plan_ranges, read_pages, read_siteinfo
+from pipelines.steps.wikipedia.dump import Page, plan_ranges, read_pages, read_siteinfo
 from pipelines.steps.wikipedia.titles import RULES, LinkTarget, normalize_target, normalize_title, page_kind
-from pipelines.steps.wikitext.site import Site, site_of
+from pipelines.steps.wikitext.site import Site, SiteInfo, site_of
 
 
 def wiki(lang: str, *, first_letter: bool = True) -> Site:

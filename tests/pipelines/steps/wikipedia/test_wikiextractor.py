@@ -5,10 +5,9 @@ import json
 import pytest
 
 from pipelines.steps.common.files import BadText
-from pipelines.steps.wikipedia.dump import SiteInfo
 from pipelines.steps.wikipedia.titles import normalize_target
 from pipelines.steps.wikipedia.wikiextractor import BadLine, ExtractedPage, anchored_text, read_extracted
-from pipelines.steps.wikitext.site import site_of
+from pipelines.steps.wikitext.site import SiteInfo, site_of
 
 
 def line(**fields: object) -> str:

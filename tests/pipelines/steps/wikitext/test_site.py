@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.steps.wikipedia.dump import SiteInfo, read_siteinfo
+from pipelines.steps.wikipedia.dump import read_siteinfo
 from pipelines.steps.wikipedia.titles import normalize_target
-from pipelines.steps.wikitext.site import Site, site_of, siteinfo_problem, table_rows
+from pipelines.steps.wikitext.site import Site, SiteInfo, site_of, siteinfo_problem, table_rows
 
 # mPMR's languages (mPMR, table 4).
 LANGUAGES = "ar bn de el en es fi fr hi id it ja ko nl pl pt ru sv sw te th tr vi zh".split()
