@@ -72,7 +72,6 @@ STOPPED = "Repeat the command to go on from what is finished."
 STOPPED_ALIGNING = "Nothing is kept of an unfinished file."
 
 Command = Callable[[list[str], list[str]], None]
-Config = TypeVar("Config", ClismConfig, AnchorMrcConfig)
 T = TypeVar("T")
 
 
@@ -153,7 +152,7 @@ def anchor_mrc(arguments: list[str], runner: list[str]) -> None:
         fail("A dump is damaged: fetch it again, or take what could be read with --tolerate-damage.", FAILED)
 
 
-def configured(arguments: list[str], prog: str, what: str | None, recipes: Mapping[str, Config]) -> Config:
+def configured(arguments: list[str], prog: str, what: str | None, recipes: Mapping[str, T]) -> T:
     """Returns a recipe's configuration, changed by the arguments. The first recipe is the default."""
     recipe, arguments = pick_recipe(arguments, recipes)
     return tyro.cli(

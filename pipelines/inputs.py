@@ -42,7 +42,8 @@ def anchor_mrc_inputs(config: AnchorMrcConfig) -> dict[str, Inputs]:
     return expand_inputs(config, langs)
 
 
-def check_at_least_one(config: ClismConfig | AnchorMrcConfig, *names: str) -> None:
+def check_at_least_one(config: object, *names: str) -> None:
+    """Raises `ConfigError` if one of these fields is less than 1."""
     for name in names:
         if getattr(config, name) < 1:
             raise ConfigError(f"--{name.replace('_', '-')} is {getattr(config, name)}, but must be at least 1.")
