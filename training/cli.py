@@ -255,7 +255,7 @@ class Recipes:
     recipes: Mapping[str, Any]
     about: Mapping[str, str]  # recipe → one line of the usage
     needs: str  # options that every run needs, for the usage
-    hint: str = ""  # options to look at first, for the usage
+    hint: str = ""  # the most important options, for the usage
 
 
 @dataclass(frozen=True)
@@ -272,7 +272,7 @@ class Command:
 
 
 SUMMARY = "training.reports.summary:summary"
-TASK_AND_MODEL = ",\n--task (whose files they are) and --model (what to begin with) first"
+TASK_AND_MODEL = ",\nfor instance --task (the benchmark of the files of --train) and --model (the model to start from)"
 COMMANDS = {
     "pretrain": Command(
         "dataset folders → a model that Hugging Face loads",

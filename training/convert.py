@@ -32,8 +32,9 @@ REJECTS_PER_REASON = 100  # the most that are stored for each language and reaso
 
 @dataclass(frozen=True)
 class ConvertConfig:
-    """Writes a benchmark's records as a dataset. Texts, labels and ids do not change, except ids that repeat within a
-    language: `source_id` of such questions is the published id."""
+    """Writes a benchmark's records as a dataset. Texts, labels and ids do not change, with one exception: where several
+    records of a language have the same id, the second gets `ID#2`, and so on; `source_id` of such questions keeps the
+    published id."""
 
     task: TaskName
     files: tuple[Path, ...]

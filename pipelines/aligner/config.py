@@ -14,8 +14,8 @@ class AlignerConfig:
     """How a word aligner is trained, and which links it keeps."""
 
     model: str = ""
-    """The path of a model that `align train` saved, or the name of another aligner that is listed in
-    pipelines/aligner/aligners.py. Empty: the job trains the built-in aligner on the corpus itself."""
+    """For `polyspan-data clism`: the path of a model that `align train` saved, or the name of another aligner that is
+    listed in pipelines/aligner/aligners.py. Empty: the job trains the built-in aligner on the corpus itself."""
     training_pairs: int = 100_000
     """The largest number of sentence pairs that train a model. A larger corpus is sampled by hash."""
     min_score: float = 0.4

@@ -161,9 +161,13 @@ def _add_show(commands: _Commands) -> _Parser:
         "  polyspan-inspect show clism-en-vi --rejects            a sample of all refused records\n"
         "  polyspan-inspect show clism-en-vi --rejects no_link    a sample of those refused for this reason",
     )
-    parser.add_argument("--count", type=_natural, default=5, metavar="N", help="print at most N (default: 5)")
+    parser.add_argument(
+        "--count", type=_natural, default=5, metavar="N", help="print at most N examples or rejects (default: 5)"
+    )
     _add_langs(parser)
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="choose others at random (default: 0)")
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of the random choice of what is printed (default: 0)"
+    )
     parser.add_argument(
         "--rejects", nargs="?", const="", metavar="REASON", help="print refused records, all or those with this reason"
     )
@@ -174,7 +178,10 @@ def _add_show(commands: _Commands) -> _Parser:
         )
     parser.add_argument("--id", metavar="ID", help="print only the record with this id")
     parser.add_argument(
-        "--color", choices=("auto", "always", "never"), default="auto", help="auto (default): only on a terminal"
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="whether to colour the marks; auto (default): only on a terminal",
     )
     return parser
 
@@ -188,7 +195,7 @@ def _add_stats(commands: _Commands) -> _Parser:
         "example:\n  polyspan-inspect stats clism-en-vi --pair en-vi",
     )
     _add_langs(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="print all numbers as JSON")
     return parser
 
 
@@ -200,7 +207,7 @@ def _add_verify(commands: _Commands) -> _Parser:
         "check sizes, checksums and counts, and that every answer is where it should be",
         "example:\n  polyspan-inspect verify clism-en-vi",
     )
-    parser.add_argument("--quick", action="store_true", help="do not read rows")
+    parser.add_argument("--quick", action="store_true", help="check files and counts of the manifest, but not the rows")
     parser.add_argument(
         "--limit", type=_natural, default=20, metavar="N", help="stop after N problems, or never if 0 (default: 20)"
     )

@@ -23,17 +23,17 @@ class FewShotConfig:
     train_langs: tuple[str, ...] = ()
     """One language for each file of --train, in their order, for files whose names do not say it."""
     test: tuple[Path, ...] = ()
-    """Files with labels to evaluate on."""
+    """Files with labels, on which every fine-tuned model is evaluated."""
     test_langs: tuple[str, ...] = ()
     """One language for each file of --test, in their order, for files whose names do not say it."""
     test_task: str = ""
-    """The benchmark whose files --test names, if it is not the recipe's: xquad, mlqa. Empty: the recipe's."""
+    """The benchmark whose files --test names, such as mlqa, if it is not that of --train. Empty: the same."""
     models: tuple[str, ...] = ()
     """The models to fine-tune, one after the other: folders or names on the hub. None: the recipe's --model."""
     sizes: tuple[int, ...] = (64, 128, 256, 512, 1024)
     """Numbers of training examples (CLISM, appendix C)."""
     resamples: int = 5
-    """Training sets of each size, drawn as samples 1 to N (CLISM, appendix C)."""
+    """Number of training sets of each size, drawn at random as samples 1, 2, … (CLISM, appendix C)."""
     output: str = ""
     """The folder to write. Repeat a command to go on where it was stopped, or to try again what failed; models, sizes
     and samples may be added."""
@@ -45,7 +45,7 @@ class FewShotConfig:
     format: Literal["text", "markdown", "latex"] = "text"
     """The format of the table that is printed."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """auto: a GPU where there is one."""
+    """Device that computes. auto: a GPU if there is one, else the CPU."""
     micro_batch_tokens: int = 0
     """The most tokens that go through the encoder at once, approximately; 0: the whole batch. Smaller takes less memory
     and more time; the loss is the same."""

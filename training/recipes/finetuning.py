@@ -191,12 +191,12 @@ class FinetuneConfig:
     train_langs: tuple[str, ...] = ()
     """One language for each file of --train, if the files' names do not say it."""
     dev: tuple[Path, ...] = ()
-    """Files that choose the best weights, by the mean of their main figures. Without any, the last weights are the
-    model."""
+    """Files with labels. The weights with the best mean of the files' F1 or accuracy are the model. Without dev files,
+    the last weights are the model."""
     dev_langs: tuple[str, ...] = ()
     """One language for each file of --dev, if the files' names do not say it."""
     dev_task: str = ""
-    """Whose files --dev names, where they are another task's: mlqa, say. Empty: the recipe's."""
+    """The benchmark whose files --dev names, such as mlqa, if it is not that of --train. Empty: the same."""
     evaluate_every: int = 0
     """Steps between evaluations on the dev files; 0 evaluates once per epoch. The last step is always evaluated."""
     patience: int = 0

@@ -16,7 +16,7 @@ class Computing:
     """Where the model runs, and with which precision and batch size."""
 
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """auto: a GPU where there is one."""
+    """Device that computes. auto: a GPU if there is one, else the CPU."""
     precision: Literal["auto", "bf16", "fp32"] = "auto"
     """Precision of the encoder's matrix products. auto: bf16 on a GPU, fp32 on a CPU."""
     batch_tokens: int | None = None

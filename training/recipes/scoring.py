@@ -23,7 +23,7 @@ class Reporting:
     format: Literal["text", "markdown", "latex", "json"] = "text"
     """The format of the report. Markdown and LaTeX tables have a column for each language, as in papers."""
     name: str = "model"
-    """The name of the predictions in Markdown and LaTeX."""
+    """The name of the evaluated model or system in Markdown and LaTeX tables."""
     mlqa_arabic: Arabic = "official"
     """How Arabic answers of MLQA are normalised. MLQA's scorer deletes the article inside words too; word_start deletes
     it only at the start of a word."""
