@@ -22,7 +22,8 @@ from typing import NamedTuple
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from pipelines.steps.ner.taggers import EntityTagger, TaggerConfig, load_tagger  # noqa: E402
+from pipelines.steps.ner.config import TaggerConfig  # noqa: E402
+from pipelines.steps.ner.taggers import EntityTagger, load_tagger  # noqa: E402
 from schemas.errors import ConfigError  # noqa: E402
 
 NAMES = frozenset(("PERSON", "ORG", "GPE", "LOC", "FAC", "PER"))
