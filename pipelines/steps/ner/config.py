@@ -12,7 +12,8 @@ class TaggerConfig:
     """Which model finds the mentions. The paper names tools such as spaCy, but no model (CLISM, 3.1)."""
 
     model: str = BUILTIN
-    """The built-in tagger, "builtin" (English only), or the package name or folder path of any spaCy pipeline."""
+    """The package name or folder path of any spaCy pipeline, "builtin" (the built-in tagger, English only), or the name
+    of another tagger that is listed in pipelines/steps/ner/taggers.py."""
     labels: tuple[str, ...] = ()
     """Keep only mentions with these labels. Empty: keep all."""
     batch_size: int = 128
