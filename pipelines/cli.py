@@ -301,8 +301,9 @@ def summary(manifest: Manifest, output: str) -> str:
 def ledger_lines(counts: Counts) -> list[str]:
     """Describes each ledger in a line: the records found are the kept ones and the refused ones.
 
-    >>> from schemas.counts import PairCounts
-    >>> print("\\n".join(ledger_lines(PairCounts(10, 7, {"no_mention": 3}, 12, 10, {"no_link": 2}))))
+    >>> from schemas.clism import PairCounts
+    >>> for line in ledger_lines(PairCounts(10, 7, {"no_mention": 3}, 12, 10, {"no_link": 2})):
+    ...     print(line)
       10 sentence pairs read = 7 examples + 3 refused (no_mention 3)
       12 mentions found = 10 questions + 2 refused (no_link 2)
     """

@@ -323,14 +323,14 @@ def load_aligner(path: str, config: AlignerConfig) -> Aligner:
 
 
 def pair_reject(reason: str, sentences: SentencePair) -> Reject:
-    return _reject(reason, "pair", sentences, excerpt(sentences.source_text, sentences.target_text))
+    return _make_reject("pair", reason, sentences, excerpt(sentences.source_text, sentences.target_text))
 
 
 def mention_reject(reason: str, sentences: SentencePair, mention: EntityMention) -> Reject:
     texts = excerpt(sentences.source_text, sentences.target_text)
-    return _reject(reason, "mention", sentences, f"{mention.span.of(sentences.source_text)} ⟵ {texts}")
+    return _make_reject("mention", reason, sentences, f"{mention.span.of(sentences.source_text)} ⟵ {texts}")
 
 
-def _reject(reason: str, unit: str, sentences: SentencePair, text: str) -> Reject:
+def _make_reject(unit: str, reason: str, sentences: SentencePair, text: str) -> Reject:
     languages, corpus, line = str(sentences.languages), sentences.corpus, sentences.line
     return Reject(reason, unit, sentences.id, languages, corpus, line, text[:MAX_EXCERPT_CHARS])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -96,11 +97,11 @@ def test_every_paper_that_is_cited_by_name_and_section_is_a_reference() -> None:
 
 
 def names_of(document: Path) -> list[Path]:
-    """The files and folders that a document links to or names in backquotes."""
+    """The files and folders that a document links to or names in backquotes, without placeholders such as NAME.py."""
     text = text_of(document)
     links = [document.parent / name for name in re.findall(r"\]\(([^)#:]+)\)", text)]
     folders = r"schemas|pipelines|training|benchmarks|docs|tests|\.ci"
-    return links + [ROOT / name for name in re.findall(rf"`((?:{folders})/[\w./-]*)`", text)]
+    return links + [ROOT / name for name in re.findall(rf"`((?:{folders})/[\w./-]*)`", text) if "NAME" not in name]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
@@ -163,11 +164,14 @@ def test_every_make_target_that_documents_name_exists_and_make_help_tells_of_all
 
 
 def commands_of(module: str) -> set[str]:
-    """Returns the commands that the usage in a command line's source lists."""
-    usage = re.search(r'^USAGE = """.*?commands:\n(.*?)\n\n', text_of(ROOT / module), re.DOTALL | re.MULTILINE)
-    if not usage:  # argparse writes the usage: each command's name follows its function on a line of its own
-        return set(re.findall(r'^ +(\w+),\n +"\1",$', text_of(ROOT / module), re.MULTILINE))
-    return set(re.findall(r"^  ([a-z-]+) ", usage[1], re.MULTILINE))
+    """Returns the commands of a command line: the keys of its table `COMMANDS`, or the names that argparse gets."""
+    source = text_of(ROOT / module)
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.AnnAssign | ast.Assign) and isinstance(node.value, ast.Dict):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(target, ast.Name) and target.id == "COMMANDS" for target in targets):
+                return {key.value for key in node.value.keys if isinstance(key, ast.Constant)}
+    return set(re.findall(r'^ +(\w+),\n +"\1",$', source, re.MULTILINE))
 
 
 @pytest.mark.parametrize(

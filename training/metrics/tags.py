@@ -28,7 +28,11 @@ class Entity(NamedTuple):
 
 
 def entities(tags: Sequence[str]) -> list[Entity]:
-    """Returns the entities of one sentence, in the order of its words."""
+    """Returns the entities of one sentence, in the order of its words.
+
+    >>> entities(["B-PER", "I-PER", "O", "B-LOC"])
+    [Entity(start=0, end=2, type='PER'), Entity(start=3, end=4, type='LOC')]
+    """
     chunks: list[Entity] = []
     open_ = False  # whether the next word may continue the last chunk
     for index, tag in enumerate(tags):
@@ -50,7 +54,11 @@ def iob2(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def tags_of(chunks: Sequence[Entity], length: int) -> tuple[str, ...]:
-    """Returns the IOB2 tags of a sentence of `length` words. The entities must not overlap."""
+    """Returns the IOB2 tags of a sentence of `length` words. The entities must not overlap.
+
+    >>> tags_of([Entity(0, 2, "PER")], length=3)
+    ('B-PER', 'I-PER', 'O')
+    """
     tags = ["O"] * length
     for start, end, kind in chunks:
         tags[start:end] = [f"B-{kind}", *[f"I-{kind}"] * (end - start - 1)]

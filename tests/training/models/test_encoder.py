@@ -171,6 +171,7 @@ def test_other_architectures_are_refused() -> None:
         Encoder(model)
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # inside torch.compile
 def test_compiled_layers_give_what_plain_ones_give() -> None:
     encoder, inputs = encoder_of(), sequences(6, 11, 6)
     plain_TD = encoder(inputs).detach()

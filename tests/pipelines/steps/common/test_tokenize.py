@@ -195,6 +195,7 @@ def test_words_are_sacremoses_on_mixed_punctuation(lang: str) -> None:
     check()
 
 
+@pytest.mark.filterwarnings("ignore:Dictionary.create")  # spaCy calls it; SudachiPy has a newer name
 @pytest.mark.real_data
 def test_japanese_words_are_spacys() -> None:
     spacy = pytest.importorskip("spacy")
