@@ -22,7 +22,8 @@ from typing import NamedTuple
 PROJECT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(PROJECT))
 
-from pipelines.steps.ner.taggers import EntityTagger, TaggerConfig, load_tagger  # noqa: E402
+from pipelines.steps.ner.config import TaggerConfig  # noqa: E402
+from pipelines.steps.ner.taggers import TAGGERS, EntityTagger, load_tagger  # noqa: E402
 from schemas.errors import ConfigError  # noqa: E402
 
 NAMES = frozenset(("PERSON", "ORG", "GPE", "LOC", "FAC", "PER"))
@@ -180,7 +181,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as scratch:
         models = args.models or Path(scratch)
-        taggers = {"builtin": TaggerConfig()}
+        taggers = {name: TaggerConfig(name) for name in TAGGERS}
         for name, sentences in (("EWT dev", ewt), ("WNUT-17 train", wnut), ("EWT dev + WNUT-17", [*ewt, *wnut])):
             began = time.perf_counter()
             config = train_spacy(sentences, args.epochs, models / name.replace(" ", "_"))

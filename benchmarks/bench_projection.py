@@ -46,7 +46,8 @@ from pipelines.steps.clism.projection import is_consistent, project, words_of
 from pipelines.steps.clism.stop_words import is_punctuation, stop_words
 from pipelines.steps.common.sentence_pairs import EntityMention, LanguagePair, Link, SentencePair
 from pipelines.steps.common.tokenize import token_texts, tokenizer_for
-from pipelines.steps.ner.taggers import TaggerConfig, load_tagger
+from pipelines.steps.ner.config import TaggerConfig
+from pipelines.steps.ner.taggers import load_tagger
 from schemas.spans import CharSpan, TokenSpan
 
 PUD = {"en-de": "German-PUD/de_pud", "en-pt": "Portuguese-PUD/pt_pud"}

@@ -35,6 +35,7 @@ from pipelines.steps.common.sentence_pairs import LanguagePair
 from pipelines.steps.common.tokenize import check_tokenizer, tokenizer_version
 from pipelines.steps.ner.taggers import check_tagger, tagger_version
 from schemas.clism import PairCounts
+from schemas.did_you_mean import did_you_mean
 from schemas.errors import ConfigError
 from schemas.manifest import Manifest
 from schemas.provenance import commit, polyspan_version
@@ -129,7 +130,8 @@ def given_aligners(model: str, pairs: list[LanguagePair]) -> dict[str, tuple[str
     models = {}
     for pair, path in path_of_each_pair("--aligner.model", model, pairs).items():
         if not FileSystems.exists(path):
-            raise ConfigError(f"--aligner.model: no such file: {path}")
+            hint = did_you_mean(path, filter(None, ALIGNERS))
+            raise ConfigError(f"--aligner.model: no such file: {path}{hint and '.' + hint}")
         models[str(pair)] = path, AlignmentModel.load(path)
         if trained := models[str(pair)][1].text:
             check_text(TrainingText.of(pair), trained, path)

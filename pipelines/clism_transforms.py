@@ -44,7 +44,8 @@ from pipelines.steps.common.hash_sample import sample_by_hash
 from pipelines.steps.common.ledger import Ledger
 from pipelines.steps.common.sentence_pairs import EntityMention, SentencePair
 from pipelines.steps.common.tokenize import token_texts, tokenizer_for
-from pipelines.steps.ner.taggers import TaggerConfig, load_tagger
+from pipelines.steps.ner.config import TaggerConfig
+from pipelines.steps.ner.taggers import load_tagger
 from schemas.clism import ARROW_SCHEMA, PairCounts
 from schemas.manifest import InputFile
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject

@@ -16,7 +16,7 @@ from pipelines.steps.bitext.filters import FilterConfig
 from pipelines.steps.bitext.formats import example_help
 from pipelines.steps.clism.masking import MaskingConfig
 from pipelines.steps.common.files import COMPRESSIONS
-from pipelines.steps.ner.taggers import TaggerConfig
+from pipelines.steps.ner.config import TaggerConfig
 
 BITEXT_HELP = (
     f"The parallel corpora, each one of: {example_help()}. Files may be compressed ({' '.join(COMPRESSIONS)}) and "

@@ -153,3 +153,9 @@ def test_the_page_lists_the_tables() -> None:
     heads = ("| unit |", "| --- |")
     listed = [line for line in page if line.startswith(("## ", "| ")) and not line.startswith(heads)]
     assert listed == expected
+
+
+def test_the_readme_names_every_reason_for_which_a_sentence_pair_or_mention_is_refused() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    reasons = [reason for unit in PairCounts.REJECT_REASONS.values() for reason in unit]
+    assert [reason for reason in reasons if f"`{reason}`" not in readme] == []

@@ -193,6 +193,8 @@ def test_an_aligner_that_is_added_to_the_table_serves_the_job_by_its_name(tmp_pa
     assert manifest.config["aligner"]["model"] == "first-word" and manifest.versions["aligner.first"] == "7"
     examples = list(read_examples(tmp_path / "out"))
     assert examples and {question.answer_start_char for example in examples for question in example.questions} == {0}
+    with pytest.raises(ConfigError, match=r"no such file: first-wird\. Did you mean first-word\?"):
+        run(config(tmp_path / "other", aligner=replace(CLISM.aligner, model="first-wird")))
 
 
 def written(folder: Path) -> bytes:

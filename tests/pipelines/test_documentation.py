@@ -1,4 +1,4 @@
-"""Recipes of the data jobs are documented, and languages that the README lists are those of the code."""
+"""Recipes of the data jobs are documented, and the README's languages and formats are those of the code."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipelines.recipes import ANCHOR_MRC_RECIPES, CLISM_RECIPES
+from pipelines.steps.bitext.formats import FORMATS
 from schemas.languages import LANGUAGES
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,6 +31,11 @@ def test_the_readme_lists_the_languages() -> None:
     assert match
     codes = match[2].split()
     assert int(match[1]) == len(codes) and codes == sorted(LANGUAGES)
+
+
+def test_the_readme_lists_the_formats_of_parallel_corpora() -> None:
+    examples = [example for format_ in FORMATS.values() for example in format_.examples]
+    assert [example for example in examples if f"`{example}`" not in README] == []
 
 
 def test_the_readme_reads_answers_from_a_shard_as_it_says() -> None:

@@ -73,7 +73,8 @@ class Format:
     check: Callable[[BitextFile], None]
     """Reads a file's first bytes. Raises the `ConfigError` or `InputError` that `read` would raise for them."""
     read: Callable[[BitextFile, list[FileDigest] | None], Iterator[tuple[int, Unit]]]
-    """Yields line numbers, counted from 1, and the two texts. Appends each file's digest once it is read to its end.
+    """Yields line numbers, counted from 1, and the two texts: None for one that is missing, a `BadText` with a reason
+    of `schemas.clism.REJECT_REASONS` for one that is damaged. Appends each file's digest once it is read to its end.
     Raises `InputError`, possibly after the last pair, for a file that is wrong as a whole."""
 
 

@@ -63,7 +63,7 @@ class FileDigest(NamedTuple):
 class BadText(NamedTuple):
     """A text that cannot be used, with an excerpt of at most `MAX_EXCERPT_CHARS` that shows why."""
 
-    reason: str  # line_too_long, invalid_utf8 or nul_character
+    reason: str  # line_too_long, invalid_utf8, nul_character, or another reject reason of the file's reader
     text: str
 
 

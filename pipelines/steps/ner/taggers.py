@@ -1,5 +1,6 @@
-"""Finds named entities with the built-in English rules, or any spaCy pipeline that sets `doc.ents`.
+"""The taggers that the CLISM job can use: those in `TAGGERS`, and any spaCy pipeline that sets `doc.ents`.
 
+Another tagger is a module with a class that finds mentions, and one entry here; `--tagger.model NAME` then selects it.
 spaCy and its models are loaded when they are first used, once per process, and run on the CPU.
 """
 
@@ -9,7 +10,7 @@ import hashlib
 import json
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pipelines.steps.common.sentence_pairs import EntityMention
 from pipelines.steps.ner import english_rules, english_words
+from pipelines.steps.ner.config import BUILTIN, TaggerConfig
 from schemas.did_you_mean import closest
 from schemas.errors import ConfigError
 from schemas.spans import CharSpan
@@ -25,7 +27,6 @@ from schemas.spans import CharSpan
 if TYPE_CHECKING:
     from spacy.language import Language
 
-BUILTIN = "builtin"
 _NEWS_LANGUAGES = "ca da de el es fi fr hr it ja ko lt mk nb nl pl pt ro ru sl sv uk".split()
 _ENTITY_FACTORIES = ("ner", "beam_ner", "entity_ruler")
 
@@ -33,21 +34,27 @@ _log = logging.getLogger(__name__)
 _loading = threading.Lock()
 
 
-@dataclass(frozen=True)
-class TaggerConfig:
-    """Which model finds the mentions. The paper names tools such as spaCy, but no model (CLISM, 3.1)."""
-
-    model: str = BUILTIN
-    """The built-in tagger, "builtin" (English only), or the package name or folder path of any spaCy pipeline."""
-    labels: tuple[str, ...] = ()
-    """Keep only mentions with these labels. Empty: keep all."""
-    batch_size: int = 128
-    """Number of texts in a batch of a spaCy pipeline. The last digits of a neural model's scores depend on it."""
-
-
 class EntityTagger(Protocol):
     def tag(self, texts: Sequence[str]) -> list[list[EntityMention]]:
-        """Returns the mentions of each text: sorted, disjoint, without white space at their edges."""
+        """Returns the mentions of each text: sorted, disjoint, without white space at their edges.
+
+        It keeps those whose label is in `TaggerConfig.labels`, or all if that is empty.
+        """
+
+
+@dataclass(frozen=True)
+class TaggerKind:
+    """How a job loads, checks and identifies one kind of tagger."""
+
+    load: Callable[[TaggerConfig, str], EntityTagger]
+    """Loads the tagger for texts in a language. Raises `ConfigError` if it cannot tag them."""
+    labels: Callable[[TaggerConfig, str], Sequence[str]]
+    """Returns the labels that the tagger may give, with which `--tagger.labels` is compared; none if it cannot tell."""
+    version: Callable[[TaggerConfig, str], dict[str, str]]
+    """Returns what decides the mentions, for the manifest: names, versions, and a checksum of files that can change."""
+
+
+# ---------------------------------------------------------------- the built-in tagger
 
 
 class _BuiltinTagger:
@@ -60,6 +67,32 @@ class _BuiltinTagger:
 
     def tag(self, texts: Sequence[str]) -> list[list[EntityMention]]:
         return [[m for m in english_rules.tag(text) if not self.labels or m.label in self.labels] for text in texts]
+
+
+def _load_builtin(config: TaggerConfig, lang: str) -> EntityTagger:
+    if lang != "en":
+        model = _suggested_model(lang)
+        raise ConfigError(
+            f"--tagger.model: the built-in tagger reads English (en), but the mentions are sought in {lang!r}. "
+            f"Pass a spaCy pipeline for that language, such as --tagger.model {model}. {_install_hint(model)}"
+        )
+    return _BuiltinTagger(config)
+
+
+def _builtin_version(config: TaggerConfig, lang: str) -> dict[str, str]:
+    lists = english_words.DATA.iterdir()
+    return {"name": BUILTIN, "version": english_rules.VERSION, "checksum": _checksum(lists)}
+
+
+def _checksum(paths: Iterable[Any]) -> str:
+    """Returns the SHA-256 over the files' names and bytes, in the order of their names."""
+    digest = hashlib.sha256()
+    for path in sorted(paths, key=str):
+        digest.update(hashlib.sha256(path.read_bytes()).digest() + path.name.encode() + b"\0")
+    return digest.hexdigest()
+
+
+# ---------------------------------------------------------------- spaCy pipelines
 
 
 class _SpacyTagger:
@@ -88,67 +121,7 @@ def _disjoint(text: str, found: Iterable[tuple[int, int, str]], labels: Sequence
     return mentions
 
 
-# ---------------------------------------------------------------- what the job calls
-
-
-def load_tagger(config: TaggerConfig, lang: str) -> EntityTagger:
-    """Returns the tagger for texts in `lang`, loaded once per process. Raises `ConfigError` if it cannot be loaded."""
-    with _loading:
-        return _load(config, lang)
-
-
-def check_tagger(config: TaggerConfig, lang: str) -> None:
-    """Loads the model, and raises `ConfigError` if it cannot tag texts in `lang`."""
-    if config.batch_size < 1:
-        raise ConfigError(f"--tagger.batch-size: expected at least 1, found {config.batch_size}.")
-    tagger = load_tagger(config, lang)
-    known = _labels(tagger.nlp) if isinstance(tagger, _SpacyTagger) else english_rules.LABELS
-    # A custom component may set labels that it does not announce; then there is nothing to compare with.
-    unknown = [label for label in config.labels if label not in known] if known else []
-    if unknown:
-        raise ConfigError(
-            f"--tagger.labels: {' '.join(unknown)}: the model {config.model!r} has no such label; it has: "
-            f"{' '.join(known)}."
-        )
-
-
-def tagger_version(config: TaggerConfig, lang: str) -> dict[str, str]:
-    """Returns what decides the mentions, for the manifest: names, versions, and a checksum of files that can change."""
-    if config.model == BUILTIN:
-        lists = english_words.DATA.iterdir()
-        return {"name": BUILTIN, "version": english_rules.VERSION, "checksum": _checksum(lists)}
-    folder, meta = _find_pipeline(config, lang)
-    version = {
-        "name": f"{meta['lang']}_{meta.get('name', 'pipeline')}",
-        "version": str(meta.get("version", "")),
-        "spacy": metadata.version("spacy"),
-    }
-    if Path(config.model).is_dir():
-        version["checksum"] = _checksum(path for path in folder.rglob("*") if path.is_file())
-    return version
-
-
-def _checksum(paths: Iterable[Any]) -> str:
-    """Returns the SHA-256 over the files' names and bytes, in the order of their names."""
-    digest = hashlib.sha256()
-    for path in sorted(paths, key=str):
-        digest.update(hashlib.sha256(path.read_bytes()).digest() + path.name.encode() + b"\0")
-    return digest.hexdigest()
-
-
-# ---------------------------------------------------------------- spaCy pipelines
-
-
-@lru_cache(maxsize=8)
-def _load(config: TaggerConfig, lang: str) -> EntityTagger:
-    if config.model == BUILTIN:
-        if lang != "en":
-            model = _suggested_model(lang)
-            raise ConfigError(
-                f"--tagger.model: the built-in tagger reads English (en), but the mentions are sought in {lang!r}. "
-                f"Pass a spaCy pipeline for that language, such as --tagger.model {model}. {_install_hint(model)}"
-            )
-        return _BuiltinTagger(config)
+def _load_spacy(config: TaggerConfig, lang: str) -> EntityTagger:
     folder, _ = _find_pipeline(config, lang)
     try:
         return _SpacyTagger(config, folder)
@@ -159,6 +132,25 @@ def _load(config: TaggerConfig, lang: str) -> EntityTagger:
             f"--tagger.model: the spaCy pipeline {config.model!r} is there but does not load: {type(error).__name__}: "
             f"{error}. Check what it needs with: python -m spacy validate"
         ) from error
+
+
+def _spacy_labels(config: TaggerConfig, lang: str) -> Sequence[str]:
+    """Returns every label that the pipeline's entity components announce; a custom component may announce none."""
+    tagger = load_tagger(config, lang)
+    assert isinstance(tagger, _SpacyTagger)
+    return sorted({label for labels in tagger.nlp.pipe_labels.values() for label in labels})
+
+
+def _spacy_version(config: TaggerConfig, lang: str) -> dict[str, str]:
+    folder, meta = _find_pipeline(config, lang)
+    version = {
+        "name": f"{meta['lang']}_{meta.get('name', 'pipeline')}",
+        "version": str(meta.get("version", "")),
+        "spacy": metadata.version("spacy"),
+    }
+    if Path(config.model).is_dir():
+        version["checksum"] = _checksum(path for path in folder.rglob("*") if path.is_file())
+    return version
 
 
 def _find_pipeline(config: TaggerConfig, lang: str) -> tuple[Path, dict[str, Any]]:
@@ -173,10 +165,11 @@ def _find_pipeline(config: TaggerConfig, lang: str) -> tuple[Path, dict[str, Any
         folder = package / f"{meta.get('lang')}_{meta.get('name')}-{meta.get('version')}"
     elif not folder.exists():
         installed = spacy.util.get_installed_models()
-        close = closest(model, [BUILTIN, *installed, *_KNOWN_MODELS])
+        close = closest(model, [*TAGGERS, *installed, *_KNOWN_MODELS])
         known = model if model in _KNOWN_MODELS else next((name for name in close if name in _KNOWN_MODELS), None)
         raise ConfigError(
-            f"--tagger.model: {model!r} is neither {BUILTIN!r} nor an installed spaCy pipeline nor a folder. "
+            f"--tagger.model: {model!r} is neither {' nor '.join(map(repr, TAGGERS))} nor an installed spaCy "
+            "pipeline nor a folder. "
             + (f"Did you mean {' or '.join(close)}? " if close and model not in close else "")
             + f"Installed: {' '.join(sorted(installed)) or 'none'}. {_install_hint(known or _suggested_model(lang))}"
         )
@@ -252,11 +245,6 @@ def _listens_to(section: Any) -> Iterable[str]:
             yield from _listens_to(value)
 
 
-def _labels(nlp: Language) -> list[str]:
-    """Returns every label that the pipeline's entity components announce."""
-    return sorted({label for labels in nlp.pipe_labels.values() for label in labels})
-
-
 # ---------------------------------------------------------------- what to tell the user
 
 
@@ -300,3 +288,47 @@ def _json(path: Path) -> dict[str, Any]:
 def _listing(folder: Path) -> str:
     names = sorted(path.name for path in folder.iterdir())
     return ", ".join(names[:5]) + (" …" if len(names) > 5 else "") if names else "an empty folder"
+
+
+# ---------------------------------------------------------------- what the job calls
+
+
+TAGGERS: dict[str, TaggerKind] = {
+    BUILTIN: TaggerKind(_load_builtin, lambda config, lang: english_rules.LABELS, _builtin_version),
+}
+_SPACY = TaggerKind(_load_spacy, _spacy_labels, _spacy_version)
+
+
+def tagger_kind(config: TaggerConfig) -> TaggerKind:
+    """Returns the tagger that `config.model` names; any other value is a spaCy pipeline."""
+    return TAGGERS.get(config.model, _SPACY)
+
+
+def load_tagger(config: TaggerConfig, lang: str) -> EntityTagger:
+    """Returns the tagger for texts in `lang`, loaded once per process. Raises `ConfigError` if it cannot be loaded."""
+    with _loading:
+        return _load(config, lang)
+
+
+@lru_cache(maxsize=8)
+def _load(config: TaggerConfig, lang: str) -> EntityTagger:
+    return tagger_kind(config).load(config, lang)
+
+
+def check_tagger(config: TaggerConfig, lang: str) -> None:
+    """Loads the model, and raises `ConfigError` if it cannot tag texts in `lang`."""
+    if config.batch_size < 1:
+        raise ConfigError(f"--tagger.batch-size: expected at least 1, found {config.batch_size}.")
+    load_tagger(config, lang)
+    known = tagger_kind(config).labels(config, lang)
+    unknown = [label for label in config.labels if label not in known] if known else []
+    if unknown:
+        raise ConfigError(
+            f"--tagger.labels: {' '.join(unknown)}: the model {config.model!r} has no such label; it has: "
+            f"{' '.join(known)}."
+        )
+
+
+def tagger_version(config: TaggerConfig, lang: str) -> dict[str, str]:
+    """Returns what decides the mentions, for the manifest: names, versions, and a checksum of files that can change."""
+    return tagger_kind(config).version(config, lang)

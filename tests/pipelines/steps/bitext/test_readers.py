@@ -329,7 +329,7 @@ def test_files_travel_between_workers():
 @pytest.mark.parametrize(
     "spec, message",
     [
-        ("c.en", "of no known form. Expected one of .*corpus.tmx.*corpus.tsv@1,2; each may end in .gz .bz2 .xz .zst"),
+        ("c.en", "of no known form. Expected one of .*corpus.tmx.*corpus.tsv@1,2.*; each may end in .gz .bz2 .xz .zst"),
         ("c.en,", "of no known form"),
         ("c.en,c.vi,c.hi", "of no known form"),
         ("c.zip", "of no known form"),

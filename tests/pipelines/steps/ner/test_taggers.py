@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,8 @@ from spacy.training import Example
 
 from pipelines.steps.common.sentence_pairs import EntityMention
 from pipelines.steps.ner import taggers
-from pipelines.steps.ner.taggers import TaggerConfig, check_tagger, load_tagger, tagger_version
+from pipelines.steps.ner.config import TaggerConfig
+from pipelines.steps.ner.taggers import TAGGERS, TaggerKind, check_tagger, load_tagger, tagger_version
 from schemas.errors import ConfigError
 from schemas.spans import CharSpan
 
@@ -172,6 +174,33 @@ def test_builtin_version_names_its_lists() -> None:
 
 def test_a_tagger_is_loaded_once_per_process() -> None:
     assert load_tagger(TaggerConfig(), "en") is load_tagger(TaggerConfig(), "en")
+
+
+# ---------------------------------------------------------------- another tagger
+
+
+class FirstWords:
+    """Takes the first word of every text for a name."""
+
+    def tag(self, texts: Sequence[str]) -> list[list[EntityMention]]:
+        return [[mention(0, len(text.split()[0]), "NAME")] if text.split() else [] for text in texts]
+
+
+def test_a_tagger_that_is_added_to_the_table_is_selected_checked_and_versioned_by_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kind = TaggerKind(
+        lambda config, lang: FirstWords(), lambda config, lang: ["NAME"], lambda config, lang: {"v": lang}
+    )
+    monkeypatch.setitem(TAGGERS, "first-words", kind)
+    config = TaggerConfig("first-words", labels=("NAME",))
+    check_tagger(config, "sw")
+    assert load_tagger(config, "sw").tag(["Hanoi ni mji", ""]) == [[mention(0, 5, "NAME")], []]
+    assert tagger_version(config, "sw") == {"v": "sw"}
+    with pytest.raises(ConfigError, match="GPE: the model 'first-words' has no such label; it has: NAME"):
+        check_tagger(replace(config, labels=("GPE",)), "sw")
+    with pytest.raises(ConfigError, match=r"'first-word' is neither 'builtin' nor 'first-words' nor .* Did you mean"):
+        check_tagger(TaggerConfig("first-word"), "en")
 
 
 # ---------------------------------------------------------------- configurations that cannot work
