@@ -173,8 +173,8 @@ def _average(config: ScoreConfig, name: str, rows: Sequence[Row]) -> Row:
 def _extras(rows: Sequence[Row], averages: Sequence[Row]) -> dict[str, float]:
     """Returns XTREME's number of the task, and each figure's gap between English and the mean of the others."""
     extras: dict[str, float] = {}
-    if averages and "exact_match" in averages[0].figures:
-        figures: Mapping[str, Figure] = averages[0].figures
+    figures: Mapping[str, Figure] = averages[0].figures if averages else {}
+    if {"exact_match", "f1"} <= figures.keys():
         extras["xtreme"] = aggregates.xtreme_qa(figures["exact_match"].value, figures["f1"].value)
     for figure in rows[0].figures:
         by_name = {row.name: row.figures[figure].value for row in rows if row.name == row.lang}

@@ -26,12 +26,13 @@ def test_recipes_in_commands_of_the_documents_exist(command: str, recipes: dict[
 
 @pytest.mark.parametrize("recipe", [*RECIPES, *FINETUNE_RECIPES])
 def test_every_recipe_is_documented(recipe: str) -> None:
-    assert re.search(rf"\b{recipe}\b", DOCUMENTS)
+    assert re.search(rf"\b{recipe}\b", DOCUMENTS), f"the README names no recipe {recipe}"
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_is_documented_and_has_its_paper(task: str) -> None:
-    assert f"`{task}`" in (ROOT / "docs/references.md").read_text(encoding="utf-8")
+    references = (ROOT / "docs/references.md").read_text(encoding="utf-8")
+    assert f"`{task}`" in references, f"docs/references.md needs a row with `{task}`"
 
 
 def test_tasks_in_commands_of_the_documents_exist() -> None:

@@ -257,7 +257,7 @@ def test_a_question_whose_answer_is_lost_is_left_out_and_told(
         ({"train": ()}, "no data"),
         ({"output": ""}, "no output"),
         ({"dev": (), "patience": 2}, "--patience needs --dev"),
-        ({"baseline": "somewhere"}, "--baseline is for two-stage training"),
+        ({"baseline": "somewhere"}, "--baseline is for methods with a first stage, such as two_stage"),
         ({"dev_task": "xnli"}, "another kind of task"),
         ({"recipe": {"max_tokens": 20}}, "leave no room"),
         (

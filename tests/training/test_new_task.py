@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from schemas.mrc import PairExample
+from schemas.mrc import MrcExample, PairExample
+from tests.training.people import squad
 from training.cli import main
 from training.metrics.counting import Counted, Graded, Metric, Options
+from training.tasks import squad_json
 from training.tasks.catalog import TASKS, Task
 from training.tasks.files import FileLedger, FileRecords, lines_of
 
@@ -99,6 +101,37 @@ def test_a_new_task_runs_through_every_command(
     main(["predict", run, "--input", str(tmp_path / "asked.jsonl"), "--device", "cpu"])
     (answer,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert answer["scores"].keys() == {"differs", "rhymes"}
+
+
+def count_exactly(graded: Graded, lang: str, options: Options) -> Counted:
+    """Counts answers that are written as a gold answer, as one of all examples."""
+    hits = [answer in texts for texts, answer in zip(graded.golds, graded.predicted, strict=True)]
+    counts_NK = np.array([hits, np.ones(len(hits))], np.float64).T
+
+    def exact_match(found: float, count: float) -> float:
+        return 100.0 * found / count
+
+    return Counted(counts_NK, {"exact_match": (exact_match(*counts_NK.sum(axis=0).tolist()), exact_match)})
+
+
+def test_a_new_metric_of_questions_needs_no_f1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metric = Metric("exact0.1", count_exactly)
+    monkeypatch.setitem(TASKS, "exact", Task("qa", squad_json_of_task, metric, ("en", "de")))
+    for lang, guess in (("en", "Hanoi"), ("de", "hanoi")):
+        squad(tmp_path / f"{lang}.json", 1)
+        (tmp_path / f"{lang}.answers").write_text(json.dumps({"q0": guess}), encoding="utf-8")
+    golds, answers = ([str(tmp_path / f"{lang}.{end}") for lang in ("en", "de")] for end in ("json", "answers"))
+    given = ["--task", "exact", "--gold", *golds, "--predictions", *answers, "--langs", "en", "de"]
+    main(["score", *given, "--format", "json"])
+    report = json.loads(capsys.readouterr().out)
+    assert [row["exact_match"]["value"] for row in report["rows"]] == [100.0, 0.0]
+    assert report["averages"][0]["exact_match"]["value"] == 50.0 and "xtreme" not in report
+
+
+def squad_json_of_task(path: Path, lang: str | None) -> FileRecords[MrcExample]:
+    return squad_json.read(path, "exact", lang or "en")
 
 
 def test_help_lists_a_new_task(verses: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -40,8 +40,12 @@ def test_variants_differ_in_what_their_names_say() -> None:
 
 def test_every_recipe_has_its_name_as_key_and_a_description() -> None:
     assert [recipe.name for recipe in RECIPES.values()] == list(RECIPES) == list(ABOUT)
-    for schema, objective in (("clism/1", ClismObjective), ("anchor_mrc/1", WaeObjective)):
-        assert recipes_for(schema) == [name for name, each in RECIPES.items() if isinstance(each.objective, objective)]
+    of_clism, of_wae = (
+        {name for name, recipe in RECIPES.items() if isinstance(recipe.objective, objective)}
+        for objective in (ClismObjective, WaeObjective)
+    )
+    assert of_clism <= {*recipes_for("clism/1")} and of_wae <= {*recipes_for("anchor_mrc/1")}
+    assert not {*recipes_for("clism/1")} & {*recipes_for("anchor_mrc/1")}
 
 
 # Recipes of no paper, and variants of a paper's to compare with: named here, or the table has all of their fields.
@@ -72,7 +76,8 @@ def test_recipes_have_the_values_of_the_table_of_paper_settings(command: str, na
 def test_every_field_of_a_papers_recipe_has_a_row(command: str, name: str) -> None:
     of_recipe = [row for row in paper_settings.rows(command) if row.names(name)]
     by_leaf = [row._replace(fields=tuple(each for each in row.fields if each != "method")) for row in of_recipe]
-    assert paper_settings.uncovered(OF_COMMAND[command][name], by_leaf) == []
+    uncovered = paper_settings.uncovered(OF_COMMAND[command][name], by_leaf)
+    assert uncovered == [], f"docs/paper_settings.md needs a row for each, or OURS above the name {name}"
 
 
 @pytest.mark.parametrize("command", OF_COMMAND)

@@ -26,7 +26,9 @@ def check(config: FinetuneConfig) -> None:
     if task_of(config.dev_task or recipe.task).kind != kind:
         raise ConfigError(f"--dev-task {config.dev_task} is another kind of task than {recipe.task}")
     if config.baseline and not recipe.method.first_stage():
-        raise ConfigError(f"--baseline is for two-stage training: recipe {recipe.name} has no use for it")
+        raise ConfigError(
+            f"--baseline is for methods with a first stage, such as two_stage: recipe {recipe.name} has no use for it"
+        )
     if config.patience and not config.dev:
         raise ConfigError("--patience needs --dev FILE …: without, there is nothing to be patient with")
     check_numbers(recipe, {"batch_size": 1, "epochs": 0, "steps": 0, "examples": 0, "max_answer_tokens": 1})

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -44,7 +44,6 @@ from training.recipes.finetuning import InferenceSettings
 LOST = frozenset({"answer_without_tokens", "answer_longer_than_window", "answer_elsewhere"})
 
 _K = TypeVar("_K", bound=Hashable)
-_F = TypeVar("_F")
 
 
 class _Context(NamedTuple):
@@ -119,17 +118,18 @@ def with_candidates(
     return [window._replace(candidates=_candidates(window, candidates[window.record], size)) for window in windows]
 
 
-def taught(features: Sequence[_F]) -> list[_F]:
+def taught(features: Sequence[Any]) -> list[Any]:
     """Returns the features to train on: all except windows of a query that lost all its answers (`LOST`), which would
-    teach that it has none."""
-    windows = [feature for feature in features if isinstance(feature, MrcWindow)]
-    answered = {(window.record, window.label) for window in windows if window.answers}
-    lost = {(window.record, window.label) for window in windows if LOST.intersection(window.notes)} - answered
-    return [
-        feature
-        for feature in features
-        if not (isinstance(feature, MrcWindow) and (feature.record, feature.label) in lost)
-    ]
+    teach that it has none. Windows are the features with `answers` and `label`, `MrcWindow` or a method's own."""
+    query_of = [(feature.record, feature.label) if _is_window(feature) else None for feature in features]
+    answered = {query for query, feature in zip(query_of, features, strict=True) if query and feature.answers}
+    lost = {query for query, feature in zip(query_of, features, strict=True) if query and LOST & {*feature.notes}}
+    lost -= answered
+    return [feature for query, feature in zip(query_of, features, strict=True) if query not in lost]
+
+
+def _is_window(feature: Any) -> bool:
+    return hasattr(feature, "answers") and hasattr(feature, "label")
 
 
 def _encode_distinct(keys: Iterable[_K], encode: Callable[[_K], Encoded]) -> Iterator[_Context]:

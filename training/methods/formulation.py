@@ -29,12 +29,14 @@ class Formulation(Method, Protocol):
     def features(self, records: Sequence[Any]) -> list[Any]:
         """Returns the features of all records, in the records' order: several, one or none for a record.
 
-        Each has `id`, `record` (the index in `records`), `ids` and `notes` (reasons for what was cut or lost). They are
-        the same in training and in prediction, for which records need no labels.
+        Each has `id`, `record` (the index in `records`), `ids` (all tokens that it takes, by whose number micro-batches
+        are filled) and `notes` (reasons for what was cut or lost). They are the same in training and in prediction, for
+        which records need no labels. Windows of a query's context also have `label` and `answers`, by which training
+        leaves out queries that lost all their answers (`training.data.windows.taught`).
         """
 
     def batch(self, features: Sequence[Any]) -> Any:
-        """Packs features into one micro-batch. The list may be empty."""
+        """Packs features into one micro-batch, a `Movable` with `example_ids`. The list may be empty."""
 
     def outputs(self, model: EncoderWithHeads, batch: Any) -> list[Any]:
         """Returns the model's output for each feature of the batch: small values in the host's memory."""

@@ -202,8 +202,9 @@ class FinetuneConfig:
     patience: int = 0
     """Stop after this many evaluations in a row without a better score; 0 never stops early."""
     baseline: str = ""
-    """For two-stage training: the fine-tuned model whose best answers are the candidates Z. If empty, it is trained
-    first, in the output folder, with the same recipe and the plain loss."""
+    """For a method that learns from a fine-tuned model, as two-stage training from its best answers, the candidates Z:
+    that model. If empty, it is trained first, in the output folder, with the same recipe and the method's first stage,
+    which is the plain loss for two-stage training."""
     output: str = ""
     """The folder to write: the best model, the last one, checkpoints, metrics.jsonl, dev.jsonl, tensorboard/ and
     run.json. To resume a run that was stopped, repeat the command."""

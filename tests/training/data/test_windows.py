@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -235,6 +235,20 @@ def test_a_question_whose_answers_are_lost_does_not_teach_that_it_has_none(encod
     windows = question_windows([*lost, *kept], encoder, SMALL)
     assert {each.record for each in windows} == set(range(6))
     assert [each for each in windows if each.record > 2] == taught(windows)
+
+
+def test_windows_of_a_method_s_own_class_that_lost_their_answers_are_left_out_too(encoder: TextEncoder) -> None:
+    class Own(NamedTuple):
+        record: int
+        label: str | None
+        answers: tuple[tuple[int, int], ...]
+        notes: tuple[str, ...]
+
+    lost = replace(question("Anna met Bo."), answerable=True, answer_texts=("Cy",))
+    windows = question_windows([lost, question("Anna met Bo.")], encoder, SMALL)
+    own = [Own(each.record, each.label, each.answers, each.notes) for each in windows]
+    assert [each.record for each in own] == [0, 1]
+    assert taught(own) == own[1:]
 
 
 def test_a_context_without_tokens_gives_no_window(encoder: TextEncoder) -> None:

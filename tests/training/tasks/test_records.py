@@ -126,6 +126,7 @@ UNLABELLED = {
 
 @pytest.mark.parametrize("task", TASKS)
 def test_files_without_labels_are_treated_alike_by_all_tasks(task: str, tmp_path: Path) -> None:
+    assert task in UNLABELLED, f"UNLABELLED above needs a file of {task} with two records without labels"
     name, content = UNLABELLED[task]
     (path := tmp_path / name).write_text(content, encoding="utf-8")
     (predictions := tmp_path / "predictions").write_text("{}", encoding="utf-8")
