@@ -57,11 +57,11 @@ from training.models.folder import Pretrained, Provenance, load_model
 from training.models.tiny import MOST_TEXTS, random_model, train_tokenizer
 from training.models.tokenizer import add_que_token
 from training.recipes.finetuning import FinetuneConfig, FinetuneRecipe, InferenceSettings, plain_values
-from training.recipes.methods import RunData, Stage
+from training.recipes.methods import MethodSettings, RunData
 from training.runtime import atomic_write
 from training.runtime.distributed import all_reduce_sum, barrier, from_first_rank, process_group, rank
 from training.runtime.errors import TrainingError
-from training.runtime.outputs import is_complete, model_files, nothing_to_do, tidy_run
+from training.runtime.outputs import FIRST_STAGE, is_complete, model_files, nothing_to_do, tidy_run
 from training.tasks.catalog import TASKS
 from training.tasks.records import Records, few, labels_of, read_records
 
@@ -123,27 +123,29 @@ def run_stages(config: FinetuneConfig, process_device: torch.device, command: st
     No other process writes to the folder. If it `is_new`, a run of other settings in it may be replaced.
     """
     device, data = choose_device(config.device, process_device), read_data(config)
-    stage = None if config.baseline else config.recipe.method.first_stage()
-    if stage is None:
+    first_method = None if config.baseline else config.recipe.method.first_stage()
+    if first_method is None:
         return train_and_publish(prepare(config, data, device, is_new), command, is_new)
-    outcome = run_first_stage(config, stage, process_device, is_new)
+    outcome = run_first_stage(config, first_method, process_device, is_new)
     if outcome.stopped_by:
         return outcome
-    baseline = str(Path(config.output) / stage.name / "model")
+    baseline = str(Path(config.output) / FIRST_STAGE / "model")
     last = replace(config, baseline=baseline, overwrite=False)  # the first stage has deleted what there was to delete
     return train_and_publish(prepare(last, data, device, is_new), command, is_new)
 
 
-def run_first_stage(config: FinetuneConfig, stage: Stage, process_device: torch.device, is_new: bool) -> RunOutcome:
-    """Trains the model that the method learns from: with the same recipe and the stage's method, in a run of its own
+def run_first_stage(
+    config: FinetuneConfig, method: MethodSettings, process_device: torch.device, is_new: bool
+) -> RunOutcome:
+    """Trains the model that the recipe's method learns from: with the same recipe and this method, in a run of its own
     inside `config.output`."""
     output = Path(config.output)
     if config.overwrite and not is_new:
         delete_previous_run(output)
     if not is_new:
         from_first_rank(lambda: run_folder.refuse_another_recipe(output, plain_values(config.recipe)))
-    recipe = replace(config.recipe, name=f"{config.recipe.name}_{stage.name}", method=stage.method)
-    first = replace(config, recipe=recipe, output=str(output / stage.name), overwrite=False)
+    recipe = replace(config.recipe, name=f"{config.recipe.name}_{FIRST_STAGE}", method=method)
+    first = replace(config, recipe=recipe, output=str(output / FIRST_STAGE), overwrite=False)
     return run_stages(first, process_device, finetune_command(first), is_new)
 
 
@@ -159,6 +161,7 @@ def prepare(config: FinetuneConfig, data: Data, device: torch.device, is_new: bo
         delete_previous_run(Path(config.output))
     resolved = replace(config, recipe=replace(recipe, precision=resolve_precision(recipe, device)), overwrite=is_new)
     run_data = resolve_name(recipe.method.run_data)(resolved, records) if recipe.method.run_data else RunData({})
+    assert run_data.fingerprint or not recipe.method.first_stage(), f"{recipe.method.run_data} gives no fingerprint"
     formulation = formulation_of(settings, text_encoder, **run_data.fields)
     all_features = formulation.features(records)
     features = taught(all_features)

@@ -47,7 +47,7 @@ def begin(folder: Path, now: Mapping[str, Any], replaceable: bool = False) -> li
     Raises `ConfigError` if the folder holds another run, unless that one is `replaceable` or never took a step.
     """
     path, now = folder / FILE_NAME, json.loads(json.dumps(now))
-    kept = outputs.OF_TWO_STAGES if now.get("baseline") else ()
+    kept = (outputs.FIRST_STAGE, outputs.CANDIDATES) if now.get("baseline") else ()
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
     if before is not None:
         before["recipe"] = _with_model_as_in(before.get("recipe") or {}, now["recipe"])
@@ -89,15 +89,15 @@ def _another(folder: Path, deciding: Iterable[str]) -> ConfigError:
 def _changed(folder: Path, before: Any, now: Any, kept: Iterable[str]) -> list[tuple[str, str]]:
     if before is not None:
         return list(output_folder.differences(before, now))
-    if not kept and outputs.is_run(folder / "baseline"):
-        return [("recipe", "the first stage of a two-stage run stands there, and this run has one stage")]
+    if not kept and outputs.is_run(folder / outputs.FIRST_STAGE):
+        return [("recipe", "it has the first stage of a two-stage run, and this run has one stage")]
     return []
 
 
 def _has_own_progress(folder: Path, kept: Iterable[str]) -> bool:
     """Returns whether the folder's run took a step. A baseline that this run reuses does not count."""
-    baseline = folder / "baseline"
-    if "baseline" in kept or not outputs.is_run(baseline):
+    baseline = folder / outputs.FIRST_STAGE
+    if outputs.FIRST_STAGE in kept or not outputs.is_run(baseline):
         return outputs.has_progress(folder)
     return outputs.has_progress(folder) or outputs.has_progress(baseline)
 

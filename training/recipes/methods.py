@@ -15,21 +15,13 @@ from schemas.errors import ConfigError
 _Paths = Mapping[str, str]  # key → "module:class"
 
 
-class Stage(NamedTuple):
-    """A run that must come before another one, with the same recipe but another method."""
-
-    name: str
-    """The folder of this run inside the other run's folder, and the suffix of its recipe's name."""
-    method: MethodSettings
-
-
 class RunData(NamedTuple):
     """What training needs besides the records."""
 
     fields: Mapping[str, Any]
     """Field of the formulation → its value."""
     fingerprint: str | None = None
-    """The data's checksum, for run.json."""
+    """The data's checksum, for run.json. A method with a first stage must give one."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +42,9 @@ class MethodSettings:
     """"module:function" of what training needs besides the records, if anything: (config, records) → `RunData`. It runs
     on all ranks, after the first stage, whose model is `config.baseline`."""
 
-    def first_stage(self) -> Stage | None:
-        """Returns the run whose model this method learns from, or None if it needs no such run."""
+    def first_stage(self) -> MethodSettings | None:
+        """Returns the method of the run whose model this method learns from, or None if it needs no such run. That run
+        has the same recipe otherwise, and its folder is `baseline/` in this run's folder."""
         return None
 
 
@@ -137,8 +130,8 @@ class TwoStage(MethodSettings):
     """Weight of the contrastive loss; the other loss has 1 − α (equation 9; Implementation Details). 0 turns the
     contrastive loss off."""
 
-    def first_stage(self) -> Stage | None:
-        return None if self.hard == "none" else Stage("baseline", Plain())
+    def first_stage(self) -> MethodSettings | None:
+        return None if self.hard == "none" else Plain()
 
 
 METHODS: dict[str, type[MethodSettings]] = {method.name: method for method in (Plain, Que, Unified, TwoStage)}

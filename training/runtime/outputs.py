@@ -35,7 +35,7 @@ from schemas.runtime.output_folder import (
 
 RUN, MODEL, EVALUATION, SERIES, REPORT = "run.json", "polyspan.json", "evaluation.json", "few_shot.json", "report.html"
 GENERATOR = '<meta name="generator" content="polyspan-train report">'
-OF_TWO_STAGES = ("baseline", "candidates")  # folders that a two-stage run makes before its own first step
+FIRST_STAGE, CANDIDATES = "baseline", "candidates"  # folders that a run may make before its own first step
 
 _PARTIAL = r"\.{}\.[0-9a-f]{{32}}\.partial"
 _STEP = r"step-\d{8,}"
@@ -98,7 +98,7 @@ def evaluation_files(folder: Path) -> set[str] | None:
 
 def run_files(folder: Path) -> set[str] | None:
     """Lists the files of a run with its models, its evaluations and, in two-stage training, baseline and candidates."""
-    if not (is_run(folder) or is_run(folder / "baseline")):
+    if not (is_run(folder) or is_run(folder / FIRST_STAGE)):
         return None
     own = {name for name in _files(folder) if _OF_RUN.fullmatch(name)}
     for part, files_of in (*_parts(folder), *_evaluations(folder)):
@@ -198,7 +198,7 @@ def tidy_run(folder: Path) -> None:
         recover(path, files_of)
         if path.is_dir() and not path.is_symlink():
             tidy(path, files_of)
-        if part == "baseline" and path.is_dir():
+        if part == FIRST_STAGE and path.is_dir():
             tidy_run(path)
         if (new := staging(path)).is_dir():
             delete_all(new, files_of)
@@ -256,8 +256,8 @@ def _digest(path: str, size: int, changed: int) -> str:
 def _parts(folder: Path) -> Iterator[tuple[str, FilesOf]]:
     """Yields the folders in a run that are written as a whole, and the baseline's run."""
     yield from ((name, model_files) for name in ("model", "best", "last"))
-    yield "candidates", dataset_files
-    yield "baseline", run_files
+    yield CANDIDATES, dataset_files
+    yield FIRST_STAGE, run_files
 
 
 def _evaluations(folder: Path) -> Iterator[tuple[str, FilesOf]]:
@@ -349,7 +349,7 @@ def _deleted_if_no_step_was_taken(folder: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if not (any(map(has_progress, (folder, folder / "baseline"))) or (folder / "candidates").exists()):
+        if not (any(map(has_progress, (folder, folder / FIRST_STAGE))) or (folder / CANDIDATES).exists()):
             with suppress(OSError):
                 delete_output(folder, run_files)
                 _remove_if_empty(folder)

@@ -28,7 +28,7 @@ from training.models.heads import Head, head_class
 from training.objectives import Loss
 from training.recipes.finetuning import FinetuneConfig
 from training.recipes.inference import EvaluateConfig, PredictConfig
-from training.recipes.methods import METHODS, MethodSettings, Plain, RunData, Stage
+from training.recipes.methods import METHODS, MethodSettings, Plain, RunData
 
 
 class GateHead(Head):
@@ -58,8 +58,8 @@ class Gated(MethodSettings):
 
     strength: float = 0.5
 
-    def first_stage(self) -> Stage | None:
-        return Stage("teacher", Plain())
+    def first_stage(self) -> MethodSettings | None:
+        return Plain()
 
 
 def teacher_of(config: FinetuneConfig, records: Sequence[Any]) -> RunData:
@@ -75,7 +75,7 @@ class GatedQuestions(PlainQuestions):
         return {"qa": 1.0, "twice": 0.5}
 
     def heads(self, start: Pretrained, seed: int) -> dict[str, nn.Module]:
-        assert isinstance(self.settings.method, Gated) and self.teacher.endswith("teacher/model")
+        assert isinstance(self.settings.method, Gated) and self.teacher.endswith("baseline/model")
         gate = GateHead(start.language_model.config.hidden_size, self.settings.method.strength)
         return super().heads(start, seed) | {"gate": gate, "unsaved": nn.Linear(1, 1)}
 
@@ -106,7 +106,7 @@ def test_a_method_with_its_own_settings_head_and_stage_needs_one_entry(
     recipe = replace(given.recipe, name="gated", method=Gated(strength=0.25), steps=3, epochs=1.0)
     finished = finetune(replace(given, recipe=recipe))
     run = tmp_path / "run"
-    assert finished.steps == 3 and (run / "teacher/model").is_dir()
+    assert finished.steps == 3 and (run / "baseline/model").is_dir()
     described = json.loads((run / "run.json").read_text("utf-8"))
     assert described["recipe"]["method"] == {"name": "gated", "strength": 0.25} and described["baseline"] == "model"
 
@@ -121,6 +121,12 @@ def test_a_method_with_its_own_settings_head_and_stage_needs_one_entry(
     (tmp_path / "in.jsonl").write_text(json.dumps({"query": "Who?", "context": "Anna lives here."}) + "\n")
     predict.run(PredictConfig(str(run), str(tmp_path / "in.jsonl"), str(tmp_path / "out.jsonl")))
     assert json.loads((tmp_path / "out.jsonl").read_text("utf-8"))["answers"]
+
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*.safetensors")}
+    finetune(replace(given, recipe=recipe))  # complete: nothing to do
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*.safetensors")} == before
+    assert finetune(replace(given, recipe=recipe, overwrite=True)).steps == 3
+    assert not set(before.items()) & {(path, path.stat().st_mtime_ns) for path in run.rglob("*.safetensors")}
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
