@@ -20,8 +20,7 @@ from schemas.errors import ConfigError, InputError
 from schemas.mrc import MrcExample, TaggingExample
 from schemas.provenance import commit
 from schemas.runtime.output_folder import tidy
-from training.checks.finetuning import check as check
-from training.checks.finetuning import check_inputs
+from training.checks.finetuning import check, check_inputs
 from training.data.tokens import TextEncoder
 from training.data.windows import taught
 from training.engine import checkpoint, run_folder

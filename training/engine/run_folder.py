@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from schemas.errors import ConfigError
-from schemas.provenance import commit as commit
+from schemas.provenance import commit
 from schemas.runtime import output_folder
 from schemas.runtime.shown_paths import shown_path
 from training.runtime import atomic_write, outputs

@@ -66,12 +66,11 @@ def _clism_limits(objective: ClismObjective) -> Limits:
 
 def _clism_collator(recipe: Recipe, encoder: TextEncoder, limits: Limits) -> Collator:
     from training.data.collators import ClismCollator
-    from training.data.masking import Mlm
+    from training.data.masking import mlm_for
 
     assert isinstance(recipe.objective, ClismObjective)
-    special = encoder.special_ids | {encoder.tokenizer.unk_token_id}
-    mlm = Mlm(encoder.mask_id, len(encoder.tokenizer), special, recipe.objective.mlm_share)
-    return ClismCollator(encoder, limits, mlm if recipe.objective.mlm_weight else None, recipe.seed)
+    mlm = mlm_for(encoder, recipe.objective.mlm_share) if recipe.objective.mlm_weight else None
+    return ClismCollator(encoder, limits, mlm, recipe.seed)
 
 
 def _clism_method(objective: ClismObjective) -> Method:

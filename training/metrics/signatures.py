@@ -7,7 +7,7 @@ import sys
 import unicodedata
 from pathlib import Path
 
-from schemas.provenance import polyspan_version as polyspan_version
+from schemas.provenance import polyspan_version
 
 
 def signature(what: str, scorer: str, **origin: object) -> str:
