@@ -27,8 +27,8 @@ def self_teaching_loss(scores: Sequence[Tensor], teacher: Sequence[Tensor], temp
     for scores_RC, p_RC in zip(scores, teacher, strict=True):
         p_RC = softened(p_RC, temperature)
         absent_RC = p_RC == 0
-        log_q_RC = (at_least_fp32(scores_RC) / temperature).log_softmax(dim=1).masked_fill(absent_RC, 0.0)
-        log_p_RC = p_RC.masked_fill(absent_RC, 1.0).log()
+        log_q_RC = (at_least_fp32(scores_RC) / temperature).log_softmax(dim=1).masked_fill(absent_RC, value=0.0)
+        log_p_RC = p_RC.masked_fill(absent_RC, value=1.0).log()
         total = total + (p_RC * (log_p_RC - log_q_RC)).sum()
         if rows:
             same_R &= scores_RC.argmax(dim=1) == p_RC.argmax(dim=1)
