@@ -4,6 +4,7 @@ Figures of a row, over all processes unless stated otherwise:
   step              steps done, counted from 1
   loss, loss/NAME   the weighted sum that is minimised, and its parts before their weights
   NAME_FIGURE       a share from 0 to 1 that an objective reports with its loss: wae_exact, mlm_correct …
+  skipped           1 if the loss or the gradient's norm was not finite, so that the step changed nothing; else absent
   lr, gradient_norm the learning rate, and the gradient's norm before clipping
   examples, tokens  numbers in the step; tokens are counted in each pass of the encoder
   examples_per_s, tokens_per_s, seconds   speed and duration of the step, wall clock
@@ -164,6 +165,8 @@ def progress_line(step: int, steps: int, start: int, seconds: float, recent: deq
     for name in ("tokens", "examples"):
         speed = sum(row[name] for row in own) / sum(row["seconds"] for row in own)
         shown.append(f"{_short(speed)} {name}/s")
+    if skipped := sum("skipped" in row for row in own):
+        shown.append(f"{skipped} of {len(own)} steps skipped")
     if "mfu" in row:
         shown.append(f"MFU {row['mfu']:.0%}")
     shown += [f"padding {row['padding']:.1%}", f"waits {row['loader_wait']:.0%}"]

@@ -111,8 +111,7 @@ class Recipe:
     seed: int = 0
     """Seed of the order of examples, the masks, dropout and the new heads' first weights."""
     stop_loss_factor: float = 10.0
-    """The run stops if a loss is this many times the largest of the last 100 steps; 0: never. It always stops if a loss
-    or a gradient is not finite."""
+    """The run stops if a loss is this many times the largest of the last 100 steps; 0: never."""
 
 
 CLISM = Recipe(name="clism", objective=ClismObjective())
@@ -190,6 +189,13 @@ class PretrainConfig:
     Ctrl-C)."""
     keep_checkpoints: int = 2
     """Number of checkpoints to keep, the last ones."""
+    write_checkpoints: Literal["auto", "background", "foreground"] = "auto"
+    """How checkpoints are written: in the background while the training goes on, for which they are copied to the
+    host's memory, three times the model's size; or in the foreground. auto: in the background if the device is a
+    GPU."""
+    stop_after_skipped: int = 5
+    """Stop with an error after this many steps in a row whose loss or gradient norm is not finite. Such a step changes
+    neither weights nor optimizer state; the log counts it. 1 stops at the first one."""
     micro_batch_tokens: int = 0
     """Approximate limit of tokens that go through the encoder at once in each process; 0: its whole share of the batch.
     A lower limit takes less memory and more time; the loss is the same."""
