@@ -48,7 +48,7 @@ class Pauses(NamedTuple):
 
     are_due: Callable[[int], bool] = lambda done: False
     """Whether there is a pause after this number of steps."""
-    figures: Callable[[], Mapping[str, float]] = dict
+    figures: Callable[[int], Mapping[str, float]] = lambda done: {}
     """Returns more figures for the row of the step."""
     ends: Callable[[int, MetricsLog | SilentLog], bool] = lambda done, log: False
     """Called once the row is written. Returns whether the training ends here."""
@@ -102,7 +102,7 @@ def train(
         memory_errors_explained(config),
     ):
 
-        def settle(launched: Launched, ended_at: float, more: Callable[[], Mapping[str, float]] = dict) -> bool:
+        def settle(launched: Launched, ended_at: float, is_pause: bool = False) -> bool:
             """Reads and logs the figures of a step. Returns whether the run is asked to stop, on every rank alike."""
             sums = summed(launched.figures.read(), work_of(launched.fetched, method, size), stop.asked_for)
             row = row_of(sums, method.weights, launched, ended_at - launched.begun, recipe, device)
@@ -110,7 +110,7 @@ def train(
             if "skipped" in row:
                 log.print_line(skipped_line(row, launched.step, launched.fetched, launched.losses))
             history.add(row)
-            log.write(launched.step + 1, {**row, **more()})
+            log.write(launched.step + 1, {**row, **(pauses.figures(launched.step + 1) if is_pause else {})})
             return sums["stop"] > 0
 
         before: Launched | None = None  # the step whose figures have not been read
@@ -127,7 +127,7 @@ def train(
                 before = launched
                 continue
 
-            stopping |= settle(launched, time.perf_counter(), pauses.figures if is_pause else dict)
+            stopping |= settle(launched, time.perf_counter(), is_pause)
             before = None
             ended = (is_pause and pauses.ends(step + 1, log)) or is_last
             if rank() == 0 and (keep_last or not ended):
@@ -337,12 +337,7 @@ def figures(
     sums: Mapping[str, float], weights: Mapping[str, float], seconds: float, device: torch.device
 ) -> dict[str, float]:
     """Computes the part of a row of the log (training/engine/metrics_log.py) that follows from a step's sums."""
-    means = {
-        name.removesuffix(" total"): total / max(1.0, sums[name.removesuffix("total") + "count"])
-        for name, total in sums.items()
-        if name.endswith(" total")
-    }
-    row = {"loss": sum(weight * means[f"loss/{name}"] for name, weight in weights.items()), **means}
+    row = means_of(sums, weights)
     row |= {"examples": sums["examples"], "tokens": sums["tokens"], "seconds": seconds}
     row |= {name: number for name, number in sums.items() if name.startswith("lost/") and number}
     row |= {f"{name}_per_s": sums[name] / seconds for name in ("examples", "tokens")}
@@ -352,3 +347,13 @@ def figures(
         if peak := peak_flops(torch.cuda.get_device_name(device)):
             row["mfu"] = sums["flops"] / seconds / peak / world_size()
     return row
+
+
+def means_of(sums: Mapping[str, float], weights: Mapping[str, float]) -> dict[str, float]:
+    """Divides totals by counts. Returns the weighted `loss`, its parts and the objectives' figures."""
+    means = {
+        name.removesuffix(" total"): total / max(1.0, sums[name.removesuffix("total") + "count"])
+        for name, total in sums.items()
+        if name.endswith(" total")
+    }
+    return {"loss": sum(weight * means[f"loss/{name}"] for name, weight in weights.items()), **means}
