@@ -47,9 +47,7 @@ def wae_loss(start_TH: Tensor, end_TH: Tensor, batch: WaeBatch, tile: int = TILE
     """
     cls_N, (context_N, context_end_N) = batch.inputs.bounds_N1[:-1].long(), batch.context_N2.unbind(dim=1)
     lengths_N = context_end_N - context_N
-    # Waits for the device, which pays: the longest context is much shorter than the longest sequence, and scores grow
-    # with its square.
-    rows = 1 + (int(lengths_N.max()) if len(lengths_N) else 0)
+    rows = 1 + batch.longest_context
     # Rows beyond a sequence's context lie in the next sequence; their scores are not counted.
     places_NR = context_N.unsqueeze(1) + torch.arange(-1, rows - 1, device=cls_N.device)
     places_NR = places_NR.clamp(max=len(start_TH) - 1)

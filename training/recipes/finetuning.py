@@ -89,8 +89,8 @@ class FinetuneRecipe:
     seed: int = 1
     """Seed of new weights, the order of the examples and dropout."""
     stop_loss_factor: float = 0.0
-    """Stop with an error if the loss is more than this many times the largest of the last 100 steps; 0 never stops. A
-    loss that is not finite always stops the run."""
+    """Stop with an error if the loss is more than this many times the largest of the last 100 steps; 0 never
+    stops."""
 
     @property
     def warmup_steps(self) -> int:
@@ -257,6 +257,13 @@ class FinetuneConfig:
     """Steps between checkpoints. One more is written at the end, or when SIGTERM or Ctrl-C stops the run."""
     keep_checkpoints: int = 1
     """Number of checkpoints to keep, the newest ones."""
+    write_checkpoints: Literal["auto", "background", "foreground"] = "auto"
+    """How checkpoints are written: in the background while the training goes on, for which they are copied to the
+    host's memory, three times the model's size; or in the foreground. auto: in the background if the device is a
+    GPU."""
+    stop_after_skipped: int = 5
+    """Stop with an error after this many steps in a row whose loss or gradient norm is not finite. Such a step changes
+    neither weights nor optimizer state; the log counts it. 1 stops at the first one."""
     micro_batch_tokens: int = 0
     """Approximate maximum of tokens that go through the encoder at once in each process; 0 takes the whole share of the
     batch. Smaller values take less memory and more time; the loss is the same."""

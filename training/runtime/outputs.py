@@ -35,6 +35,7 @@ from schemas.runtime.output_folder import (
 
 RUN, MODEL, EVALUATION, SERIES, REPORT = "run.json", "polyspan.json", "evaluation.json", "few_shot.json", "report.html"
 GENERATOR = '<meta name="generator" content="polyspan-train report">'
+MODELS = "models"  # folder of the models that pre-training keeps on its way
 FIRST_STAGE = "baseline"  # a run that another run makes before its own first step
 CANDIDATES, SOFT_LABELS = "candidates", "soft_labels"
 RUN_DATA = (CANDIDATES, SOFT_LABELS)  # datasets that a run may make before its own first step
@@ -44,7 +45,7 @@ _STEP = r"step-\d{8,}"
 _CHECKPOINT = r"(model\.safetensors|optimizer\.safetensors|state\.json)"
 SAFETENSORS_TEMPORARY = r"\.tmp[0-9A-Za-z]{6}"  # a file that safetensors is writing
 _OF_RUN = re.compile(
-    r"run\.json|metrics\.jsonl|dev\.jsonl|tensorboard/events\.out\.tfevents\.[^/]+"
+    r"(run|shards)\.json|metrics\.jsonl|dev\.jsonl|tensorboard/events\.out\.tfevents\.[^/]+"
     rf"|(checkpoints|{_PARTIAL.format('checkpoints')})/"
     rf"(step-\d{{8,}}/{_CHECKPOINT}|{_PARTIAL.format(_STEP)}/({_CHECKPOINT}|{SAFETENSORS_TEMPORARY}))"
 )
@@ -259,17 +260,21 @@ def _digest(path: str, size: int, changed: int) -> str:
 def _parts(folder: Path) -> Iterator[tuple[str, FilesOf]]:
     """Yields the folders in a run that are written as a whole, and the baseline's run."""
     yield from ((name, model_files) for name in ("model", "best", "last"))
-    for name in RUN_DATA:
-        yield name, dataset_files
+    yield from ((f"{MODELS}/{name}", model_files) for name in _names_in(folder / MODELS) if re.fullmatch(_STEP, name))
+    yield from ((name, dataset_files) for name in RUN_DATA)
     yield FIRST_STAGE, run_files
 
 
 def _evaluations(folder: Path) -> Iterator[tuple[str, FilesOf]]:
     """Yields a folder for each task, whether its results are complete or being written."""
-    results = folder / "results"
-    if results.is_dir() and not results.is_symlink():
-        names = {re.sub(r"^\.(.+)\.(new|old)$", r"\1", path.name) for path in results.iterdir()}
-        yield from ((f"results/{name}", evaluation_files) for name in sorted(names))
+    yield from ((f"results/{name}", evaluation_files) for name in _names_in(folder / "results"))
+
+
+def _names_in(folder: Path) -> list[str]:
+    """Lists the folders in a folder, also those that are being replaced."""
+    if not folder.is_dir() or folder.is_symlink():
+        return []
+    return sorted({re.sub(r"^\.(.+)\.(new|old)$", r"\1", path.name) for path in folder.iterdir()})
 
 
 def _files_of_part(folder: Path, part: str, files_of: FilesOf) -> set[str]:
