@@ -12,15 +12,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from pkgutil import resolve_name
+from typing import Any, BinaryIO, cast
 
 from schemas.errors import ConfigError
 from training.checks.inference import OUTPUT_EXISTS, check_predict
 from training.inference.json_requests import LINE_FORMATS, Refused, Request, line_of, request
 from training.inference.predictor import Predictor, Progress, device_of, load_predictor, model_in, precision_of
 from training.inference.predictor import predict as predict_records
-from training.methods.rationales import with_rationales
-from training.methods.unified import UnifiedPairs
 from training.recipes.inference import PredictConfig
 from training.tasks.catalog import TASKS
 from training.tasks.predictions import Prediction
@@ -64,7 +63,7 @@ def answer_lines(config: PredictConfig, predictor: Predictor) -> tuple[int, int]
 
 def check_rationales(config: PredictConfig, predictor: Predictor) -> None:
     """Raises `ConfigError` if rationales are asked of a model that cannot give them."""
-    if config.rationales and not isinstance(predictor.formulation, UnifiedPairs):
+    if config.rationales and predictor.settings.kind not in predictor.settings.method.rationales:
         raise ConfigError(
             f"--rationales: {config.model} cannot give any. Expected a model for pairs of the unified method, such as "
             "recipe mpmr_xnli trains"
@@ -103,8 +102,9 @@ def predictions_of(config: PredictConfig, predictor: Predictor, records: Sequenc
         )
 
     predictions = ask(predictor.formulation, records)
-    if config.rationales and isinstance(predictor.formulation, UnifiedPairs):
-        return with_rationales(predictor.formulation, records, predictions, ask, config.best)
+    if config.rationales:
+        with_rationales = resolve_name(predictor.settings.method.rationales[predictor.settings.kind])
+        return cast(list[Prediction], with_rationales(predictor.formulation, records, predictions, ask, config.best))
     return predictions
 
 

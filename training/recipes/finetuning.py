@@ -57,7 +57,8 @@ class FinetuneRecipe:
     steps: int = 0
     """Number of steps; 0 computes it from --epochs. CLISM uses 200 for few-shot training (CLISM, C)."""
     batch_size: int = 32
-    """Sequences per step, summed over all processes (CLISM, C; two-stage; mPMR, table 5)."""
+    """Sequences per step, summed over all processes (CLISM, C; two-stage; mPMR, table 5). In the unified method, a pair
+    counts as one, with the sequences of all its labels; a sentence counts once for each label."""
     optimizer: Literal["adam", "adamw"] = "adamw"
     """The optimizer. CLISM uses Adam (CLISM, C) and two-stage training AdamW (Implementation Details); mPMR names AdamW
     for pre-training (A.1) and does not say for fine-tuning."""
@@ -138,6 +139,9 @@ MPMR_CONLL = _mpmr("conll", 32, 192, 16, 1e-5, 10)
 MPMR_ABSA = _mpmr("absa", 32, 192, 32, 2e-5, 20)
 MPMR_PAWS_X = _mpmr("paws_x", 64, 192, 16, 5e-5, 10)
 MPMR_XNLI = _mpmr("xnli", 64, 192, 32, 3e-5, 3)
+_RATIONALES = Unified(cells="all", template="sentences")
+MPMR_PAWS_X_RATIONALES = replace(MPMR_PAWS_X, name="mpmr_paws_x_rationales", method=_RATIONALES)
+MPMR_XNLI_RATIONALES = replace(MPMR_XNLI, name="mpmr_xnli_rationales", method=_RATIONALES)
 
 TWO_STAGE = FinetuneRecipe(name="two_stage", method=TwoStage(), epochs=8.0)
 TWO_STAGE_PAPER = replace(TWO_STAGE, name="two_stage_paper", method=TwoStage(temperature=10.0, gold_first=False))
@@ -190,6 +194,8 @@ _RECIPES_AND_SENTENCES = (
     (MPMR_ABSA, "mPMR on targets of sentiments, one query per sentiment"),
     (MPMR_PAWS_X, "mPMR on paraphrases of PAWS-X, one query per label, answered by [CLS]"),
     (MPMR_XNLI, "mPMR on entailment of XNLI, one query per label, answered by [CLS]"),
+    (MPMR_PAWS_X_RATIONALES, "mpmr_paws_x for rationales: each sentence is asked by the label and the other sentence"),
+    (MPMR_XNLI_RATIONALES, "mpmr_xnli for rationales: each sentence is asked by the label and the other sentence"),
     (TWO_STAGE, "hard learning and answer-aware contrastive learning over a baseline's best answers"),
     (TWO_STAGE_PAPER, "two_stage as the paper has it: the true answer keeps its rank, temperature 10"),
     (TWO_STAGE_HL, "two_stage with hard learning only"),
