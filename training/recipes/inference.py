@@ -29,18 +29,23 @@ class EvaluateConfig:
     """Predicts a benchmark's files in the formats of its own scorers, and scores them with confidence intervals:
 
     polyspan-train evaluate runs/qa --task xquad --gold xquad.de.json xquad.hi.json
+
+    Several benchmarks at once, with one load of the model: TASK= precedes the files of each task.
+
+    polyspan-train evaluate runs/qa --gold xquad= xquad.*.json tydiqa= tydiqa.goldp.*.dev.json
     """
 
     model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """The folder of a run or of a model, or a name on Hugging Face's hub."""
-    task: TaskName
-    gold: tuple[Path, ...]
-    """Files as the task's authors or XTREME publish them."""
+    task: TaskName = ""
+    gold: tuple[Path, ...] = ()
+    """Files as the task's authors or XTREME publish them. For several tasks, TASK= precedes the files of each, here and
+    in --labels and --langs."""
     labels: tuple[Path, ...] = ()
     """One label file for each gold file, for XTREME's test files, whose labels are in files of their own."""
     output: str = ""
-    """The folder for predictions/, report.json and report.txt. An older evaluation in it is replaced. Empty: use
-    results/TASK in the run's folder."""
+    """The folder for predictions/, report.json and report.txt. An older evaluation in it is replaced. Several tasks use
+    a folder TASK in it for each. Empty: use results/TASK in the run's folder."""
     reporting: Reporting = field(default_factory=Reporting)
     computing: Computing = field(default_factory=Computing)
 
