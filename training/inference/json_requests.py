@@ -64,14 +64,18 @@ class LineFormat:
     """Takes how many of the best answers or rationales to give, and whether rationales were asked for."""
 
 
-def request(kind: str, task: str, number: int, line: bytes) -> Request | Refused:
+def request(kind: str, task: str, number: int, line: bytes, reads_translations: bool = False) -> Request | Refused:
     """Reads line `number`, counted from 1. A blank line is refused too, so that line i of the output answers line i."""
     id_: Id = number
     try:
         values = _object(line)
         id_ = _id(values, number)
         asked = LINE_FORMATS[kind].request(id_, f"line {number}", task, values)
-        return asked._replace(translation=_translation(kind, task, number, values))
+        if reads_translations:
+            return asked._replace(translation=_translation(kind, task, number, values))
+        if "translation" in values:
+            raise BadLine("expected no 'translation', since the model's method reads none")
+        return asked
     except BadLine as error:
         return Refused(id_, f"line {number}: {error}")
 

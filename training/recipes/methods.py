@@ -60,9 +60,6 @@ class MethodSettings:
         has the same recipe otherwise, and its folder is `baseline/` in this run's folder."""
         return None
 
-    def check(self) -> None:
-        """Raises `ConfigError` for settings that cannot work."""
-
 
 @dataclass(frozen=True)
 class Plain(MethodSettings):
@@ -211,7 +208,7 @@ class Filter(MethodSettings):
         local = min(scaled_layers(self.local_layers, self.of_layers, layers), layers - (fusion > 0))
         return local, min(fusion, layers - local)
 
-    def check(self) -> None:
+    def check(self, kind: str) -> None:
         if min(self.local_layers, self.fusion_layers) < 0 or self.local_layers + self.fusion_layers > self.of_layers:
             raise ConfigError(
                 f"--local-layers {self.local_layers} and --fusion-layers {self.fusion_layers}: expected numbers from 0 "

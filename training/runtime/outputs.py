@@ -1,4 +1,4 @@
-"""Lists our files in output folders: models, datasets of records, runs, evaluations, few-shot series and reports.
+"""Lists our files in output folders: models, datasets of records, runs, evaluations, few-shot series, suites, reports.
 
 Each kind of folder has a mark, a file that says what the folder is, and a function that lists its files
 (`schemas.runtime.output_folder`). Links are never ours. The module is free of torch and transformers.
@@ -34,6 +34,7 @@ from schemas.runtime.output_folder import (
 )
 
 RUN, MODEL, EVALUATION, SERIES, REPORT = "run.json", "polyspan.json", "evaluation.json", "few_shot.json", "report.html"
+SUITE = "suite.json"
 GENERATOR = '<meta name="generator" content="polyspan-train report">'
 MODELS = "models"  # folder of the models that pre-training keeps on its way
 FIRST_STAGE = "baseline"  # a run that another run makes before its own first step
@@ -58,6 +59,9 @@ _OF_MODEL_BEING_MADE = re.compile(f"{_OF_MODEL.pattern}|{SAFETENSORS_TEMPORARY}"
 _OF_DATASET = re.compile(r"(data|rejects)/(part-\d{5}-of-\d{5}\.arrow|\d+)|README\.md|manifest\.json")
 _OF_EVALUATION = re.compile(r"report\.(json|txt)|evaluation\.json|predictions/[^/]+\.(json|jsonl|tsv|txt)")
 _OF_SERIES = ("few_shot.json", "few_shot.csv", "few_shot.svg")
+_OF_SUITE = re.compile(
+    r"suite\.json|results\.(json|md|tex|txt)|report\.html|submission/[^/]+/seed-\d+(-sample-\d+)?/[a-z]+/test-[\w-]+\.(json|tsv)"
+)
 _TEMPORARY = re.compile(r"(.*/)?\.[^/]+\.[0-9a-f]{32}\.partial(/.*)?")
 
 
@@ -120,6 +124,16 @@ def series_files(folder: Path) -> set[str] | None:
     return own
 
 
+def suite_files(folder: Path) -> set[str] | None:
+    """Lists the files of a benchmark's suite and its runs."""
+    if not is_suite(folder):
+        return None
+    own = {name for name in _files(folder) if _OF_SUITE.fullmatch(name)}
+    for run in folder.glob("*/*/seed-*"):
+        own |= _files_of_part(folder, run.relative_to(folder).as_posix(), run_files)
+    return own
+
+
 def report_files(folder: Path) -> set[str] | None:
     """Lists a report's file, whose head names our command."""
     path = folder / REPORT
@@ -141,6 +155,12 @@ def is_series(folder: Path) -> bool:
     """Returns whether the folder has a few_shot.json of ours."""
     about = _json(folder / SERIES)
     return about is not None and {"recipe", "test_task", "scores", "failed"} <= about.keys()
+
+
+def is_suite(folder: Path) -> bool:
+    """Returns whether the folder has a suite.json of ours."""
+    about = _json(folder / SUITE)
+    return about is not None and {"format_version", "suite", "tests", "cells", "failed"} <= about.keys()
 
 
 # --- progress of a run ------------------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ def test_layers_are_scaled_to_the_encoders_depth() -> None:
     assert [paper.layers(depth) for depth in (24, 12, 3, 2, 1)] == [(1, 20), (1, 10), (1, 2), (1, 1), (0, 1)]
     assert Filter(24, 0).layers(12) == (12, 0) and Filter(0, 24).layers(12) == (0, 12)
     with pytest.raises(ConfigError, match="24 or less together"):
-        Filter(local_layers=10, fusion_layers=20).check()
+        Filter(local_layers=10, fusion_layers=20).check("qa")
 
 
 # --- features ---------------------------------------------------------------------------------------------------------
