@@ -34,6 +34,7 @@ from schemas.runtime.output_folder import (
 )
 
 RUN, MODEL, EVALUATION, SERIES, REPORT = "run.json", "polyspan.json", "evaluation.json", "few_shot.json", "report.html"
+COMPARISON = "comparison.json"
 GENERATOR = '<meta name="generator" content="polyspan-train report">'
 FIRST_STAGE, CANDIDATES = "baseline", "candidates"  # folders that a run may make before its own first step
 
@@ -54,6 +55,7 @@ _OF_MODEL = re.compile(
 _OF_MODEL_BEING_MADE = re.compile(f"{_OF_MODEL.pattern}|{SAFETENSORS_TEMPORARY}")
 _OF_DATASET = re.compile(r"(data|rejects)/(part-\d{5}-of-\d{5}\.arrow|\d+)|README\.md|manifest\.json")
 _OF_EVALUATION = re.compile(r"report\.(json|txt)|evaluation\.json|predictions/[^/]+\.(json|jsonl|tsv|txt)")
+_OF_COMPARISON = (COMPARISON, "comparison.txt", REPORT)
 _OF_SERIES = ("few_shot.json", "few_shot.csv", "few_shot.svg")
 _TEMPORARY = re.compile(r"(.*/)?\.[^/]+\.[0-9a-f]{32}\.partial(/.*)?")
 
@@ -125,6 +127,14 @@ def report_files(folder: Path) -> set[str] | None:
         head = page.read(1_000)
     known = (GENERATOR.encode(), b"<title>Polyspan runs</title>")
     return {REPORT} if any(mark in head for mark in known) else None
+
+
+def comparison_files(folder: Path) -> set[str] | None:
+    """Lists the files of a comparison of languages."""
+    about = _json(folder / COMPARISON)
+    if not _is_being_made(folder) and (about is None or not {"task", "source_lang", "models"} <= about.keys()):
+        return None
+    return {name for name in _files(folder) if name in _OF_COMPARISON}
 
 
 def is_run(folder: Path) -> bool:
