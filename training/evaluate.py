@@ -56,6 +56,7 @@ from training.tasks.catalog import TASKS, Task
 from training.tasks.files import FileLedger, Flags
 from training.tasks.kinds import unresolved_entities
 from training.tasks.predictions import Prediction
+from training.tasks.translations import Translations, read_translations
 
 Unresolved = list[tuple[Entity, ...]] | None  # likely entities of each sentence of a file, if the model reports them
 
@@ -82,7 +83,7 @@ def evaluate(config: EvaluateConfig) -> Report:
 
 def evaluate_into(output: Path, config: EvaluateConfig, golds: Sequence[Gold], task: Task) -> Report:
     """Writes the output folder in place of an older evaluation. The caller holds the folder's lock."""
-    predictor = load_predictor(model_in(config.model), device_of(config.computing))
+    predictor = load_predictor(model_in(config.model), device_of(config.computing), translations_of(config))
     for warning in label_warnings(predictor.settings, config.model, config.task, task):
         log(warning)
     with atomic_write.folder(output, evaluation_files) as beside:
@@ -96,6 +97,13 @@ def evaluate_into(output: Path, config: EvaluateConfig, golds: Sequence[Gold], t
         raise scored
     log(f"Written: {output}")
     return scored
+
+
+def translations_of(config: EvaluateConfig) -> Translations | None:
+    """Reads the translations of the gold files' records; None if none are given."""
+    if not config.translations:
+        return None
+    return read_translations(config.translations, config.task, config.translation_langs)
 
 
 def scoring_of(config: EvaluateConfig, folder: Path, golds: Sequence[Gold]) -> ScoreConfig:
@@ -169,7 +177,12 @@ def list_files(folder: Path, task: str, predictions: Sequence[Path]) -> None:
 
 def inputs_of(config: EvaluateConfig) -> dict[str, Sequence[str | Path]]:
     """Returns the paths that must not be in the output folder, by the option that names them."""
-    return {"MODEL": [config.model], "--gold": config.gold, "--labels": config.labels}
+    return {
+        "MODEL": [config.model],
+        "--gold": config.gold,
+        "--labels": config.labels,
+        "--translations": config.translations,
+    }
 
 
 class Gold(NamedTuple):

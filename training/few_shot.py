@@ -52,9 +52,9 @@ from training.reports.few_shot_series import Scores, Series, as_csv, curves_of, 
 from training.reports.run_results import read_results
 from training.runtime import atomic_write
 from training.runtime.errors import TrainingError, in_words
-from training.runtime.outputs import CANDIDATES, FIRST_STAGE, SERIES, delete_parts, has_progress, series_files
+from training.runtime.outputs import FIRST_STAGE, RUN_DATA, SERIES, delete_parts, has_progress, series_files
 
-UNNEEDED = ("checkpoints", "model", "last", FIRST_STAGE, CANDIDATES)  # parts of a run that its scores do not need
+UNNEEDED = ("checkpoints", "model", "last", FIRST_STAGE, *RUN_DATA)  # parts of a run that its scores do not need
 
 Finetune = Callable[[FinetuneConfig], Any]  # returns a `RunOutcome`
 Evaluate = Callable[[EvaluateConfig], Any]

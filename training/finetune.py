@@ -162,7 +162,7 @@ def prepare(config: FinetuneConfig, data: Data, device: torch.device, is_new: bo
     run_data = resolve_name(recipe.method.run_data)(resolved, records) if recipe.method.run_data else RunData({})
     assert run_data.fingerprint or not recipe.method.first_stage(), f"{recipe.method.run_data} gives no fingerprint"
     formulation = formulation_of(settings, text_encoder, **run_data.fields)
-    all_features = formulation.features(records)
+    all_features = formulation.training_features(records)
     features = taught(all_features)
     if not features:
         raise ConfigError(f"the {len(records):,} records of --train give nothing to train on: see --task")
@@ -183,7 +183,7 @@ def prepare(config: FinetuneConfig, data: Data, device: torch.device, is_new: bo
         run_data=run_data,
         features=features,
         model=model,
-        lines=[*head_lines, *account_lines(data), *loss_lines(data, all_features, features)],
+        lines=[*head_lines, *account_lines(data), *run_data.lines, *loss_lines(data, all_features, features)],
         steps_per_epoch=steps_per_epoch,
     )
 
@@ -370,7 +370,7 @@ def run_of(run: Prepared, command: str) -> dict[str, Any]:
     config = run.config
     return {
         "recipe": run_folder.shown_recipe(plain_values(config.recipe)),
-        "data": dict(run.data.read.files),
+        "data": {**run.data.read.files, **run.run_data.files},
         "model": {"weights": run.weights, "tokenizer": run.text_encoder.fingerprint},
         "baseline": run.run_data.fingerprint,
         "selection": {

@@ -15,6 +15,7 @@ from training.recipes.scoring import Reporting, ScoreConfig
 from training.tasks.catalog import Task
 from training.tasks.predictions import BEST
 from training.tasks.records import check_paths, task_of
+from training.tasks.translations import check_translations
 
 OUTPUT_EXISTS = "the file is there already. Name another, or replace it with: --overwrite"
 
@@ -23,6 +24,7 @@ def check_evaluate_inputs(config: EvaluateConfig) -> None:
     """Raises `ConfigError` or `InputError` for options that cannot work, and for a missing file or model."""
     checked(config, output_of(config))
     check_paths((*config.gold, *config.labels))
+    check_translations(config.translations, config.task, config.translation_langs)
     check_model(config.model, finetuned=True)
 
 

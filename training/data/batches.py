@@ -180,9 +180,11 @@ def as_tensors(batch: Any) -> Any:
 
 
 def _each(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
-    """Applies `change` to all values of `kind` in `value`, also in nested dataclasses."""
+    """Applies `change` to all values of `kind` in `value`, also in nested dataclasses and tuples."""
     if isinstance(value, kind):
         return change(value)
+    if type(value) is tuple:
+        return tuple(_each(item, kind, change) for item in value)
     if isinstance(value, Movable):
         return type(value)(**{field.name: _each(getattr(value, field.name), kind, change) for field in fields(value)})
     return value

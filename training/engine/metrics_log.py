@@ -53,6 +53,7 @@ NOTED = {
     "answer_elsewhere": "answers that are not where their file says, left out",
     "ambiguous_offset": "answers of which their file knows only the first of several places",
     "duplicate_id": "records whose id another has, too",
+    "without_translation": "records without a translation, read beside themselves",
 }
 # Figure → its label on the progress line.
 FIGURES = {
@@ -66,6 +67,12 @@ FIGURES = {
     "contrast_nearest": "answers nearest to their questions",
     "tags_correct": "tags right",
     "pairs_correct": "pairs right",
+    **{
+        f"{side}_{figure}": f"{words} ({side})"
+        for side in ("source", "target")
+        for figure, words in (("exact", "answers found"), ("correct", "labels right"))
+    },
+    "teacher_same": "as the teacher",
 }
 RECENT = 100  # steps that the means on the progress line are over
 SECONDS_BETWEEN_LINES = 30.0

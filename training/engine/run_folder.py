@@ -47,7 +47,7 @@ def begin(folder: Path, now: Mapping[str, Any], replaceable: bool = False) -> li
     Raises `ConfigError` if the folder holds another run, unless that one is `replaceable` or never took a step.
     """
     path, now = folder / FILE_NAME, json.loads(json.dumps(now))
-    kept = (outputs.FIRST_STAGE, outputs.CANDIDATES) if now.get("baseline") else ()
+    kept = (outputs.FIRST_STAGE, *outputs.RUN_DATA) if now.get("baseline") else ()
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
     if before is not None:
         before["recipe"] = _with_model_as_in(before.get("recipe") or {}, now["recipe"])

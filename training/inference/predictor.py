@@ -33,6 +33,7 @@ from training.recipes.inference import Computing
 from training.runtime.errors import TrainingError
 from training.tasks.predictions import Prediction
 from training.tasks.records import Record
+from training.tasks.translations import Translations
 
 MOST_TOKENS = {"cuda": 16_384, "cpu": 4_096}  # fewer on a CPU: the same speed and less memory
 RECORDS_AT_ONCE = 2_048  # the most records whose features are in memory together
@@ -60,12 +61,20 @@ def precision_of(computing: Computing, device: torch.device) -> Literal["bf16", 
     return computing.precision
 
 
-def load_predictor(folder: str | Path, device: torch.device) -> Predictor:
+def load_predictor(folder: str | Path, device: torch.device, translations: Translations | None = None) -> Predictor:
     """Loads a model that this project has fine-tuned, or one of Hugging Face's for questions, tags or pairs.
 
-    Raises `InputError` if there is none, and `ConfigError` if its settings need more positions than it has.
+    `translations` are of the records that will be predicted, for a method that reads them; without, each record is read
+    beside itself.
+
+    Raises `InputError` if there is none, and `ConfigError` if its settings need more positions than it has or if it
+    does not read the translations.
     """
     loaded = load_finetuned(folder)
+    if translations and not loaded.settings.method.reads_translations:
+        raise ConfigError(
+            f"--translations: {folder} does not read any. Expected a model of a method that does, such as filter"
+        )
     text_encoder = TextEncoder(loaded.tokenizer)
     model = EncoderWithHeads(Encoder(cast(PreTrainedModel, loaded.language_model.base_model)), loaded.heads)
     if loaded.settings.max_tokens > model.encoder.max_tokens:
@@ -74,7 +83,8 @@ def load_predictor(folder: str | Path, device: torch.device) -> Predictor:
             f"{model.encoder.max_tokens}"
         )
     model.to(device).eval()
-    formulation = formulation_of(loaded.settings, text_encoder)
+    given = {"translations": translations} if translations else {}
+    formulation = formulation_of(loaded.settings, text_encoder, **given)
     return Predictor(model, formulation, loaded.settings, text_encoder, device, loaded.provenance)
 
 
@@ -96,7 +106,7 @@ def predict(
     """
     predictions: list[Prediction] = []
     most_tokens = most_tokens or MOST_TOKENS[device.type]
-    with _inference_mode(model, device, precision, most_tokens):
+    with inference_mode(model, device, precision, most_tokens):
         for first in range(0, len(records), RECORDS_AT_ONCE):
             chunk = [unlabelled(record) for record in records[first : first + RECORDS_AT_ONCE]]
             features = formulation.features(chunk)
@@ -139,7 +149,7 @@ def batches(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
 
 
 @contextmanager
-def _inference_mode(model: nn.Module, device: torch.device, precision: str, most_tokens: int) -> Iterator[None]:
+def inference_mode(model: nn.Module, device: torch.device, precision: str, most_tokens: int) -> Iterator[None]:
     """Switches off gradients and dropout inside the block, and then restores the model's mode."""
     training = model.training
     model.eval()

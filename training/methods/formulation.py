@@ -30,10 +30,14 @@ class Formulation(Method, Protocol):
         """Returns the features of all records, in the records' order: several, one or none for a record.
 
         Each has `id`, `record` (the index in `records`), `ids` (all tokens that it takes, by whose number micro-batches
-        are filled) and `notes` (reasons for what was cut or lost). They are the same in training and in prediction, for
-        which records need no labels. Windows of a query's context also have `label` and `answers`, by which training
-        leaves out queries that lost all their answers (`training.data.windows.taught`).
+        are filled) and `notes` (reasons for what was cut or lost). Records need no labels. Windows of a query's context
+        also have `label` and `answers`, by which training leaves out queries that lost all their answers
+        (`training.data.windows.taught`).
         """
+
+    def training_features(self, records: Sequence[Any]) -> list[Any]:
+        """Returns the features to train on, in the records' order: those of `features`, unless training reads more than
+        prediction, such as several translations of a record."""
 
     def batch(self, features: Sequence[Any]) -> Any:
         """Packs features into one micro-batch, a `Movable` with `example_ids`. The list may be empty."""

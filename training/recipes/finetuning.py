@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from training.recipes.methods import MethodSettings, Plain, Que, TwoStage, Unified
+from training.recipes.methods import Filter, MethodSettings, Plain, Que, TwoStage, Unified
 from training.recipes.task_name import OptionalTask
 
 
@@ -147,6 +147,34 @@ TWO_STAGE_AACL = replace(TWO_STAGE, name="two_stage_aacl", method=TwoStage(hard=
 TWO_STAGE_MML = replace(TWO_STAGE, name="two_stage_mml", method=TwoStage(hard="mml"))
 TWO_STAGE_HARD_EM = replace(TWO_STAGE, name="two_stage_hard_em", method=TwoStage(hard="hard_em"))
 
+FILTER_QA = FinetuneRecipe(
+    name="filter_qa",
+    method=Filter(local_layers=1, fusion_layers=20, self_teaching=0.1),
+    model="xlm-roberta-large",
+    epochs=2.0,
+    batch_size=64,
+    learning_rate=5e-6,
+)
+FILTER_PAIRS = replace(
+    FILTER_QA,
+    name="filter_pairs",
+    method=Filter(local_layers=1, fusion_layers=1, self_teaching=0.5),
+    task="paws_x",
+    max_tokens=128,
+    epochs=4.0,
+)
+FILTER_TAGGING = replace(
+    FILTER_PAIRS,
+    name="filter_tagging",
+    method=Filter(local_layers=1, fusion_layers=1, self_teaching=1.0),
+    task="wikiann",
+    stride=32,
+)
+_TRANSLATE_TRAIN = Filter(local_layers=24, fusion_layers=0)
+TRANSLATE_TRAIN_QA = replace(FILTER_QA, name="translate_train_qa", method=_TRANSLATE_TRAIN)
+TRANSLATE_TRAIN_PAIRS = replace(FILTER_PAIRS, name="translate_train_pairs", method=_TRANSLATE_TRAIN)
+TRANSLATE_TRAIN_TAGGING = replace(FILTER_TAGGING, name="translate_train_tagging", method=_TRANSLATE_TRAIN)
+
 _RECIPES_AND_SENTENCES = (
     (PLAIN_QA, "questions with the standard head; the baseline of the other methods"),
     (PLAIN_TAGGING, "entities, one tag per word, with XTREME's settings"),
@@ -168,6 +196,12 @@ _RECIPES_AND_SENTENCES = (
     (TWO_STAGE_AACL, "two_stage with contrastive learning only"),
     (TWO_STAGE_MML, "two_stage with marginal likelihood in place of hard learning, an ablation of the paper"),
     (TWO_STAGE_HARD_EM, "two_stage with hard EM in place of hard learning, an ablation of the paper"),
+    (FILTER_QA, "questions beside their translations, fused in 20 of 24 layers, with self-teaching"),
+    (FILTER_PAIRS, "sentence pairs beside their translations, fused in one layer, with self-teaching"),
+    (FILTER_TAGGING, "entities beside their translations, fused in one layer, with self-teaching"),
+    (TRANSLATE_TRAIN_QA, "questions and their translations, each alone: the baseline of filter_qa"),
+    (TRANSLATE_TRAIN_PAIRS, "sentence pairs and their translations, each alone: the baseline of filter_pairs"),
+    (TRANSLATE_TRAIN_TAGGING, "entities and their translations, each alone: the baseline of filter_tagging"),
 )
 FINETUNE_RECIPES = {recipe.name: recipe for recipe, _ in _RECIPES_AND_SENTENCES}
 FINETUNE_ABOUT = {recipe.name: sentence for recipe, sentence in _RECIPES_AND_SENTENCES}
@@ -201,6 +235,12 @@ class FinetuneConfig:
     """Steps between evaluations on the dev files; 0 evaluates once per epoch. The last step is always evaluated."""
     patience: int = 0
     """Stop after this many evaluations in a row without a better score; 0 never stops early."""
+    translations: tuple[Path, ...] = ()
+    """For a method that reads a record beside its translation, such as filter: the translations of the records of
+    --train and of --dev, as folders that `polyspan-train translate` wrote or as XTREME publishes them. They are joined
+    by id or by the original text, never by order."""
+    translation_langs: tuple[str, ...] = ()
+    """The languages of each file of --translations, such as en-de, if the files' names do not say them."""
     baseline: str = ""
     """For a method that learns from a fine-tuned model, as two-stage training from its best answers, the candidates Z:
     that model. If empty, it is trained first, in the output folder, with the same recipe and the method's first stage,

@@ -38,6 +38,12 @@ class EvaluateConfig:
     """Files as the task's authors or XTREME publish them."""
     labels: tuple[Path, ...] = ()
     """One label file for each gold file, for XTREME's test files, whose labels are in files of their own."""
+    translations: tuple[Path, ...] = ()
+    """For a model of a method that reads translations, such as filter: those of the records of --gold, as folders that
+    `polyspan-train translate` wrote or as XTREME publishes them (translate-test). A record without one is read beside
+    itself."""
+    translation_langs: tuple[str, ...] = ()
+    """The languages of each file of --translations, such as de-en, if the files' names do not say them."""
     output: str = ""
     """The folder for predictions/, report.json and report.txt. An older evaluation in it is replaced. Empty: use
     results/TASK in the run's folder."""

@@ -6,8 +6,8 @@ and its recipes in `training/recipes/finetuning.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from schemas.errors import ConfigError
@@ -22,6 +22,10 @@ class RunData(NamedTuple):
     """Field of the formulation → its value."""
     fingerprint: str | None = None
     """The data's checksum, for run.json. A method with a first stage must give one."""
+    files: Mapping[str, str] = {}
+    """Name of each file that was read → its SHA-256, for run.json."""
+    lines: Sequence[str] = ()
+    """What the log says of the data."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class MethodSettings:
     """True if prediction reads the standard head of the kind of task, which transformers loads too."""
     heads: ClassVar[_Paths] = {}
     """The other heads that prediction reads: name in heads.safetensors → "module:class"."""
+    reads_translations: ClassVar[bool] = False
+    """True if the method reads a record beside its translation, in training and in prediction."""
     needs_que_token: ClassVar[bool] = False
     """True if [QUE] must be in the vocabulary."""
     run_data: ClassVar[str] = ""
@@ -46,6 +52,9 @@ class MethodSettings:
         """Returns the method of the run whose model this method learns from, or None if it needs no such run. That run
         has the same recipe otherwise, and its folder is `baseline/` in this run's folder."""
         return None
+
+    def check(self) -> None:
+        """Raises `ConfigError` for settings that cannot work."""
 
 
 @dataclass(frozen=True)
@@ -134,7 +143,73 @@ class TwoStage(MethodSettings):
         return None if self.hard == "none" else Plain()
 
 
-METHODS: dict[str, type[MethodSettings]] = {method.name: method for method in (Plain, Que, Unified, TwoStage)}
+@dataclass(frozen=True)
+class Filter(MethodSettings):
+    """Reads a text beside its translation and fuses both in the encoder's middle layers. A second model, the student,
+    also learns from the probabilities that the first, the teacher, gives the translation (FILTER, Fang et al. 2021)."""
+
+    name = "filter"
+    formulations: ClassVar[_Paths] = {
+        "qa": "training.methods.filter:FilterQuestions",
+        "tagging": "training.methods.filter:FilterTags",
+        "pairs": "training.methods.filter:FilterPairs",
+    }
+    uses_standard_head = True
+    reads_translations = True
+    run_data = "training.inference.soft_labels:parallel_data"
+
+    local_layers: int = 1
+    """m: the number of first layers that read each text alone, of an encoder with --of-layers layers (FILTER, Appendix:
+    1 is best for classification and tagging)."""
+    fusion_layers: int = 1
+    """k: the number of layers after these that read both texts together (FILTER, Appendix: 1 is best for classification
+    and tagging, 20 for questions). 0 with --local-layers 24 is translate-train; 24 with --local-layers 0 concatenates
+    the two texts."""
+    of_layers: int = 24
+    """The number of layers that --local-layers and --fusion-layers are counted for; in another encoder both are scaled.
+    24 is XLM-R large, which the paper uses."""
+    self_teaching: float = 0.0
+    """Weight of the divergence from the teacher's probabilities; the loss of the translation's labels has 1 minus it
+    (FILTER, equation 6: 1 − λ; 0.5 for classification, 0.1 for questions, 1 for tagging). 0 trains no student."""
+    temperature: float = 1.0
+    """Softens the probabilities of teacher and student. The paper does not say: 1 leaves them as they are."""
+    pairs_from: Literal["target", "source", "both"] = "target"
+    """Whose probabilities classify a pair: the record's own (target), its translation's (source), or the mean of both.
+    The paper takes "either source or target" (Inference)."""
+    source_lang: str = "en"
+    """Language of the training records. In prediction, a record is read beside its translation into this language."""
+
+    def first_stage(self) -> MethodSettings | None:
+        return replace(self, self_teaching=0.0) if self.self_teaching else None
+
+    def layers(self, layers: int) -> tuple[int, int]:
+        """Returns m and k for an encoder of this many layers. A number above 0 stays above 0."""
+        fusion = scaled_layers(self.fusion_layers, self.of_layers, layers)
+        local = min(scaled_layers(self.local_layers, self.of_layers, layers), layers - (fusion > 0))
+        return local, min(fusion, layers - local)
+
+    def check(self) -> None:
+        if min(self.local_layers, self.fusion_layers) < 0 or self.local_layers + self.fusion_layers > self.of_layers:
+            raise ConfigError(
+                f"--local-layers {self.local_layers} and --fusion-layers {self.fusion_layers}: expected numbers from 0 "
+                f"that are {self.of_layers} or less together (--of-layers)"
+            )
+        if not 0 <= self.self_teaching <= 1:
+            raise ConfigError(f"--self-teaching: expected 0 to 1, found {self.self_teaching}")
+        if self.temperature <= 0:
+            raise ConfigError(f"--temperature: expected a number above 0, found {self.temperature}")
+
+
+def scaled_layers(number: int, of_layers: int, layers: int) -> int:
+    """Returns `number` of `of_layers` layers in an encoder of `layers`, rounded; at least 1 if `number` is.
+
+    >>> [scaled_layers(number, 24, 12) for number in (0, 1, 16, 20, 24)]
+    [0, 1, 8, 10, 12]
+    """
+    return max(int(number > 0), round(number * layers / of_layers))
+
+
+METHODS: dict[str, type[MethodSettings]] = {method.name: method for method in (Plain, Que, Unified, TwoStage, Filter)}
 """Every method by its name."""
 
 

@@ -36,7 +36,9 @@ from schemas.runtime.output_folder import (
 RUN, MODEL, EVALUATION, SERIES, REPORT = "run.json", "polyspan.json", "evaluation.json", "few_shot.json", "report.html"
 COMPARISON = "comparison.json"
 GENERATOR = '<meta name="generator" content="polyspan-train report">'
-FIRST_STAGE, CANDIDATES = "baseline", "candidates"  # folders that a run may make before its own first step
+FIRST_STAGE = "baseline"  # a run that another run makes before its own first step
+CANDIDATES, SOFT_LABELS = "candidates", "soft_labels"
+RUN_DATA = (CANDIDATES, SOFT_LABELS)  # datasets that a run may make before its own first step
 
 _PARTIAL = r"\.{}\.[0-9a-f]{{32}}\.partial"
 _STEP = r"step-\d{8,}"
@@ -99,7 +101,8 @@ def evaluation_files(folder: Path) -> set[str] | None:
 
 
 def run_files(folder: Path) -> set[str] | None:
-    """Lists the files of a run with its models, its evaluations and, in two-stage training, baseline and candidates."""
+    """Lists the files of a run with its models, its evaluations and, what its
+    method learns from (`FIRST_STAGE`, `RUN_DATA`)."""
     if not (is_run(folder) or is_run(folder / FIRST_STAGE)):
         return None
     own = {name for name in _files(folder) if _OF_RUN.fullmatch(name)}
@@ -266,7 +269,8 @@ def _digest(path: str, size: int, changed: int) -> str:
 def _parts(folder: Path) -> Iterator[tuple[str, FilesOf]]:
     """Yields the folders in a run that are written as a whole, and the baseline's run."""
     yield from ((name, model_files) for name in ("model", "best", "last"))
-    yield CANDIDATES, dataset_files
+    for name in RUN_DATA:
+        yield name, dataset_files
     yield FIRST_STAGE, run_files
 
 
@@ -359,7 +363,8 @@ def _deleted_if_no_step_was_taken(folder: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if not (any(map(has_progress, (folder, folder / FIRST_STAGE))) or (folder / CANDIDATES).exists()):
+        has_data = any((folder / name).exists() for name in RUN_DATA)
+        if not (any(map(has_progress, (folder, folder / FIRST_STAGE))) or has_data):
             with suppress(OSError):
                 delete_output(folder, run_files)
                 _remove_if_empty(folder)
