@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, cast
@@ -17,9 +17,10 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from schemas.errors import ConfigError, InputError
-from schemas.mrc import MrcExample, TaggingExample
+from schemas.mrc import MrcExample
 from schemas.provenance import commit
 from schemas.runtime.output_folder import tidy
+from schemas.translations import texts_of
 from training.checks.finetuning import check, check_inputs
 from training.data.tokens import TextEncoder
 from training.data.windows import taught
@@ -63,6 +64,7 @@ from training.runtime.errors import TrainingError
 from training.runtime.outputs import FIRST_STAGE, is_complete, model_files, nothing_to_do, tidy_run
 from training.tasks.catalog import TASKS
 from training.tasks.records import Records, few, labels_of, read_records
+from training.tasks.translations import read_translations
 
 Save = Callable[[str, int, dict[str, float]], None]  # folder, steps done, scores
 
@@ -152,7 +154,7 @@ def prepare(config: FinetuneConfig, data: Data, device: torch.device, is_new: bo
     """Loads the model and turns the records into features."""
     recipe, records = config.recipe, data.records
     log_line(f"Loading {recipe.model}; {len(records):,} records of {recipe.task} become its tokens")
-    start, weights = starting_model(recipe, records)
+    start, weights = starting_model(config, records)
     encoder = Encoder(cast(PreTrainedModel, start.language_model.base_model), config.activation_checkpointing)
     text_encoder = TextEncoder(start.tokenizer)
     settings = inference_settings_of(recipe, labels_of(records, recipe.task), encoder.max_tokens)
@@ -270,12 +272,14 @@ def read_data(config: FinetuneConfig) -> Data:
     return Data(read, records, dev_sets(config))
 
 
-def starting_model(recipe: FinetuneRecipe, records: Sequence[Any]) -> tuple[Pretrained, str]:
+def starting_model(config: FinetuneConfig, records: Sequence[Any]) -> tuple[Pretrained, str]:
     """Returns the model that training starts from, and the fingerprint of its weights."""
+    recipe = config.recipe
     if recipe.model == "tiny":
         torch.set_num_threads(1)  # the model is too small to gain by more threads
-        texts = islice((text for record in records for text in texts_of(record)), MOST_TEXTS)
-        start = random_model(train_tokenizer(texts), recipe.seed)
+        translations = read_translations(config.translations, recipe.task, config.translation_langs)
+        texts = chain((text for record in records for text in texts_of(record)), translations.texts)
+        start = random_model(train_tokenizer(islice(texts, MOST_TEXTS)), recipe.seed)
     else:
         start = load_model(recipe.model, recipe.seed, mlm=False)
         start = start._replace(heads=start.heads or foreign_heads(recipe.model))
@@ -283,12 +287,6 @@ def starting_model(recipe: FinetuneRecipe, records: Sequence[Any]) -> tuple[Pret
     if recipe.method.needs_que_token:
         add_que_token(start.language_model, start.tokenizer, recipe.seed)
     return start, weights
-
-
-def texts_of(record: Any) -> tuple[str, ...]:
-    if isinstance(record, MrcExample):
-        return (record.query, record.context)
-    return (record.text,) if isinstance(record, TaggingExample) else (record.sentence1, record.sentence2)
 
 
 class Dev(NamedTuple):

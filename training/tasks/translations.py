@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -55,6 +55,13 @@ class Translations:
         for translation in joined:
             found.setdefault(translation.target_lang, translation)
         return dict(sorted(found.items()))
+
+    @property
+    def texts(self) -> Iterator[str]:
+        """Returns the texts of all translations."""
+        for translations in chain(self.by_texts.values(), self.by_id.values()):
+            for translation in translations:
+                yield from translation.texts
 
     @property
     def files(self) -> dict[str, str]:
@@ -124,7 +131,7 @@ def join_lines(records: Sequence[Record], translations: Translations) -> list[st
     without = 0
     for record in records:
         found = translations.of(record)
-        targets.update(found)
+        targets.update(found.keys())
         without += not found
     by_lang = ", ".join(f"{lang} {count:,}" for lang, count in sorted(targets.items())) or "none"
     lines = [f"  translations of {len(records):,} records, by language: {by_lang}"]
