@@ -8,7 +8,7 @@ the checksum of their tokens; the student is refused if any of them, or the labe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -33,10 +33,17 @@ from training.tasks.records import Record
 from training.tasks.translations import Translations, join_lines, read_translations
 
 SCHEMA = f"{SOFT_LABELS}/1"
+AsTeacher = Callable[[FinetuneConfig, Predictor], Parallel]
+"""Returns the formulation with which a teacher labels the targets, without translations."""
 _DECIDING = ("teacher_sha256", "tokenizer", "labels", "sequences_sha256")  # of the manifest's configuration
 
 
 def parallel_data(config: FinetuneConfig, records: Sequence[Record]) -> RunData:
+    """Returns the data of a method whose teacher reads translations, as the student does (FILTER)."""
+    return data_with_teacher(config, records, _reads_translations)
+
+
+def data_with_teacher(config: FinetuneConfig, records: Sequence[Record], as_teacher: AsTeacher) -> RunData:
     """Returns the translations and, if the run has a teacher, its soft labels, as `Parallel` takes them.
 
     Raises `ConfigError` if the teacher is of another kind, and if soft labels are there that were made by another
@@ -48,23 +55,31 @@ def parallel_data(config: FinetuneConfig, records: Sequence[Record]) -> RunData:
     if not config.baseline:
         return RunData(fields, files=translations.files, lines=lines)
     folder = Path(config.output) / SOFT_LABELS
-    fields["soft_labels"] = teacher_labels(config, folder, records, translations)
+    fields["soft_labels"] = teacher_labels(config, folder, records, translations, as_teacher)
     return RunData(fields, fingerprint_of_dataset(str(folder)), translations.files, lines)
 
 
+def _reads_translations(config: FinetuneConfig, teacher: Predictor) -> Parallel:
+    if not isinstance(teacher.formulation, Parallel):
+        raise ConfigError(
+            f"--baseline {shown_path(config.baseline)}: expected a teacher that reads translations, found a model "
+            f"of the method {teacher.settings.method.name}. Leave --baseline out to train one first"
+        )
+    return teacher.formulation
+
+
 def teacher_labels(
-    config: FinetuneConfig, folder: Path, records: Sequence[Record], translations: Translations
+    config: FinetuneConfig,
+    folder: Path,
+    records: Sequence[Record],
+    translations: Translations,
+    as_teacher: AsTeacher = _reads_translations,
 ) -> TeacherLabels:
     """Returns the teacher's probabilities for each training feature from `folder`. The first rank makes them if they do
     not exist."""
     if rank() == 0:
         teacher = load_predictor(config.baseline, torch.device("cpu"))
-        if not isinstance(teacher.formulation, Parallel):
-            raise ConfigError(
-                f"--baseline {shown_path(config.baseline)}: expected a teacher that reads translations, found a model "
-                f"of the method {teacher.settings.method.name}. Leave --baseline out to train one first"
-            )
-        formulation = replace(teacher.formulation, translations=translations)
+        formulation: Any = replace(as_teacher(config, teacher), translations=translations)
         features = formulation.training_features(records)
         made_of = about(config, teacher, features)
         if not (folder.exists() and _are_made_of(folder, made_of, config.overwrite)):
@@ -110,13 +125,13 @@ def write_soft_labels(
             split = rows_of(target, [features[index] for index in indices])
             for index, of_feature in zip(indices, split, strict=True):
                 rows[index] = of_feature
-    langs = Counter[str](_lang_of(pair) for pair in features)
+    langs = Counter[str](pair.target_lang for pair in features)
     counts = {lang: SoftLabelCounts(number, number) for lang, number in sorted(langs.items())}
 
     def examples() -> Iterator[SoftLabels]:
         for pair, of_feature in zip(features, rows, strict=True):
             distributions = tuple(tuple(matrix.flatten().tolist()) for matrix in of_feature)
-            yield SoftLabels(pair.id, _lang_of(pair), distributions, of_feature[0].shape[1])
+            yield SoftLabels(pair.id, pair.target_lang, distributions, of_feature[0].shape[1])
 
     write_dataset(
         folder,
@@ -154,11 +169,6 @@ def read_soft_labels(folder: Path) -> TeacherLabels:
         for row in read_examples(folder)
     ]
     return TeacherLabels(str(folder), rows, tuple(index.config["labels"]), index.config["sequences_sha256"])
-
-
-def _lang_of(pair: ParallelFeatures) -> str:
-    """Returns the target's language, which ends the id of a training feature: "56be… (de)"."""
-    return pair.id.rpartition("(")[2].removesuffix(")")
 
 
 def _are_made_of(folder: Path, made_of: dict[str, Any], replaceable: bool) -> bool:

@@ -6,7 +6,7 @@ records → features → batches → losses (training) or outputs (prediction) �
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import nn
 
@@ -48,3 +48,12 @@ class Formulation(Method, Protocol):
     def predictions(self, records: Sequence[Any], features: Sequence[Any], outputs: Sequence[Any]) -> list[Prediction]:
         """Returns one prediction for each record, in their order, also for records without features. `outputs[i]` is
         the output for `features[i]`."""
+
+
+@runtime_checkable
+class StepFormulation(Protocol):
+    """A formulation whose training batches depend on the step, for instance by scheduled sampling."""
+
+    def at_step(self, step: int, seed: int) -> Formulation:
+        """Returns the formulation whose `batch` makes the batches of this step, counted from 0, of a run with this
+        seed. They must be a function of both and of the features, so that a run that resumes makes the same."""

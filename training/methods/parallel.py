@@ -77,6 +77,12 @@ class ParallelFeatures(NamedTuple):
     target: Any
     notes: tuple[str, ...] = ()
     soft: Rows = ()  # the teacher's probabilities for the target
+    back: Any = None  # the features of the target's translation back into the source's language, if there is one
+
+    @property
+    def target_lang(self) -> str:
+        """Returns the target's language, which ends the id of a training feature: "56be… (de)"."""
+        return self.id.rpartition("(")[2].removesuffix(")")
 
     @property
     def ids(self) -> np.ndarray:
@@ -136,9 +142,9 @@ class Parallel(OnePass):
             for index, record in enumerate(records)
             for translation in self.translations.of(record).values()
         ]
-        sources = _by_record(_without_lost_labels(self.plain.features(records)), len(records))
-        targets = _by_record(
-            _without_lost_labels(self.plain.features([translation.record() for _, translation in pairs])), len(pairs)
+        sources = by_record(without_lost_labels(self.plain.features(records)), len(records))
+        targets = by_record(
+            without_lost_labels(self.plain.features([translation.record() for _, translation in pairs])), len(pairs)
         )
         found: list[ParallelFeatures] = []
         for number, (index, translation) in enumerate(pairs):
@@ -169,8 +175,8 @@ class Parallel(OnePass):
         """Returns the features of prediction: each window of a record beside the part of its translation that it
         corresponds to."""
         beside = [self.translation_of(record) for record in records]
-        own = _by_record(self.plain.features(records), len(records))
-        others = _by_record(
+        own = by_record(self.plain.features(records), len(records))
+        others = by_record(
             self.plain.features([other or record for other, record in zip(beside, records, strict=True)]), len(records)
         )
         found: list[ParallelFeatures] = []
@@ -215,7 +221,10 @@ class Parallel(OnePass):
 
     def scores(self, model: EncoderWithHeads, batch: ParallelBatch) -> tuple[Scores, Scores]:
         """Returns the scores of the sources and of the targets."""
-        hidden_TD = self.hidden(model, batch)
+        return self.side_scores(model, self.hidden(model, batch), batch)
+
+    def side_scores(self, model: EncoderWithHeads, hidden_TD: Tensor, batch: ParallelBatch) -> tuple[Scores, Scores]:
+        """Returns what `scores` returns, from the result of `hidden`."""
         return (
             self.plain.scores(model, hidden_TD[batch.source_T], batch.source),
             self.plain.scores(model, hidden_TD[batch.target_T], batch.target),
@@ -276,7 +285,7 @@ def side_outputs(method: Parallel, scores: tuple[Scores, Scores], batch: Paralle
     return [(source + target) / 2 for source, target in zip(outputs["source"], outputs["target"], strict=True)]
 
 
-def _by_record(features: Sequence[Any], records: int) -> list[list[Any]]:
+def by_record(features: Sequence[Any], records: int) -> list[list[Any]]:
     """Returns the features of each record, in their order."""
     of_record: list[list[Any]] = [[] for _ in range(records)]
     for feature in features:
@@ -284,7 +293,7 @@ def _by_record(features: Sequence[Any], records: int) -> list[list[Any]]:
     return of_record
 
 
-def _without_lost_labels(features: Sequence[Any]) -> list[Any]:
+def without_lost_labels(features: Sequence[Any]) -> list[Any]:
     """Takes the labels of queries that lost all their answers: as they are, they would teach that there is none."""
     kept = {id(feature) for feature in taught(features)}
     return [feature if id(feature) in kept else feature.without_labels() for feature in features]

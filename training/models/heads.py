@@ -210,6 +210,27 @@ class PairHead(Head):
         return f"bert.{key}" if self.family == "bert" and key.startswith("pooler.") else key
 
 
+class MixingRatio(Head):
+    """Turns the entropy of an alignment into the share of the source's hidden states: λ = λ0 σ(entropy W + b), with
+    trainable numbers W and b (X-Mixup, 4.1, Mixup Ratio).
+
+    Both begin with 0, so that every ratio is λ0 / 2 at first; the paper does not say how they begin.
+    """
+
+    purpose = "decides how much of a translation's representations is mixed into a text's (X-Mixup, section 4.1)"
+
+    def __init__(self, max_ratio: float) -> None:
+        super().__init__()
+        self.settings = {"max_ratio": max_ratio}
+        self.max_ratio = max_ratio
+        self.weight = nn.Parameter(torch.zeros(1))  # W
+        self.bias = nn.Parameter(torch.zeros(1))  # b
+
+    def forward(self, entropy_N: Tensor) -> Tensor:
+        """Returns the ratio of each pair of sequences, 0 to λ0, from H(A) + H(Aᵀ) (`objectives.mixing`)."""
+        return self.max_ratio * torch.sigmoid(entropy_N * self.weight + self.bias)
+
+
 HEADS: dict[str, type[Head]] = {"span": SpanHead, "wae": WaeExtractor}
 """Name → head of pre-training, which a model's folder holds in a file of its own, heads.safetensors."""
 TASK_HEADS: dict[str, type[Head]] = {"qa": QaHead, "tags": TagHead, "pairs": PairHead}

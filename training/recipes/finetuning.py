@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from training.recipes.methods import Filter, MethodSettings, Plain, Que, TwoStage, Unified
+from training.recipes.methods import Filter, MethodSettings, Plain, Que, TwoStage, Unified, XMixup
 from training.recipes.task_name import OptionalTask
 
 
@@ -179,6 +179,30 @@ TRANSLATE_TRAIN_QA = replace(FILTER_QA, name="translate_train_qa", method=_TRANS
 TRANSLATE_TRAIN_PAIRS = replace(FILTER_PAIRS, name="translate_train_pairs", method=_TRANSLATE_TRAIN)
 TRANSLATE_TRAIN_TAGGING = replace(FILTER_TAGGING, name="translate_train_tagging", method=_TRANSLATE_TRAIN)
 
+X_MIXUP_QA = FinetuneRecipe(
+    name="x_mixup_qa",
+    method=XMixup(layer=16, sampling_decay=2000.0, alpha=0.2),
+    model="xlm-roberta-large",
+    epochs=2.0,
+    batch_size=64,
+    learning_rate=5e-6,
+)
+X_MIXUP_PAIRS = replace(
+    X_MIXUP_QA,
+    name="x_mixup_pairs",
+    method=XMixup(layer=1, sampling_decay=1000.0, alpha=0.4),
+    task="xnli",
+    max_tokens=128,
+    epochs=4.0,
+)
+X_MIXUP_TAGGING = replace(
+    X_MIXUP_PAIRS,
+    name="x_mixup_tagging",
+    method=XMixup(layer=4, of_layers=0, sampling_decay=1000.0, alpha=0.8, target_labels="teacher"),
+    task="wikiann",
+    stride=32,
+)
+
 _RECIPES_AND_SENTENCES = (
     (PLAIN_QA, "questions with the standard head; the baseline of the other methods"),
     (PLAIN_TAGGING, "entities, one tag per word, with XTREME's settings"),
@@ -208,6 +232,9 @@ _RECIPES_AND_SENTENCES = (
     (TRANSLATE_TRAIN_QA, "questions and their translations, each alone: the baseline of filter_qa"),
     (TRANSLATE_TRAIN_PAIRS, "sentence pairs and their translations, each alone: the baseline of filter_pairs"),
     (TRANSLATE_TRAIN_TAGGING, "entities and their translations, each alone: the baseline of filter_tagging"),
+    (X_MIXUP_QA, "questions whose translation is mixed in, in layer 16 of 24"),
+    (X_MIXUP_PAIRS, "sentence pairs whose translation is mixed in, in layer 1"),
+    (X_MIXUP_TAGGING, "entities whose translation is mixed in, in layer 4, with pseudo-labels of a plain model"),
 )
 FINETUNE_RECIPES = {recipe.name: recipe for recipe, _ in _RECIPES_AND_SENTENCES}
 FINETUNE_ABOUT = {recipe.name: sentence for recipe, sentence in _RECIPES_AND_SENTENCES}

@@ -229,7 +229,83 @@ def scaled_layers(number: int, of_layers: int, layers: int) -> int:
     return max(int(number > 0), round(number * layers / of_layers))
 
 
-METHODS: dict[str, type[MethodSettings]] = {method.name: method for method in (Plain, Que, Unified, TwoStage, Filter)}
+@dataclass(frozen=True)
+class XMixup(MethodSettings):
+    """Mixes the representations of a text's translation into its own, in one layer of the encoder, and brings both
+    texts' representations and predictions near each other (X-Mixup, Yang et al. 2022; decisions 26 to 30)."""
+
+    name = "x_mixup"
+    formulations: ClassVar[_Paths] = {
+        "qa": "training.methods.x_mixup:XMixupQuestions",
+        "tagging": "training.methods.x_mixup:XMixupTags",
+        "pairs": "training.methods.x_mixup:XMixupPairs",
+    }
+    uses_standard_head = True
+    heads: ClassVar[_Paths] = {"mixing": "training.models.heads:MixingRatio"}
+    reads_translations = True
+    run_data = "training.inference.pseudo_labels:mixup_data"
+
+    mixup: bool = True
+    """Mix representations, in training and in prediction (X-Mixup, 4.1). Off in an ablation of table 5."""
+    layer: int = 16
+    """The layer in which representations are mixed, counted from 1, of an encoder with --of-layers layers (X-Mixup,
+    5.1: 1 for classification, 4 for tagging, 16 for questions)."""
+    of_layers: int = 24
+    """The number of layers that --layer is counted for; in another encoder it is scaled, as the paper's 16th layer of
+    24 becomes the 8th of 12 (X-Mixup, 5.1). 0: it is not scaled, and is the last layer at most."""
+    ratio: Literal["entropy", "constant"] = "entropy"
+    """The share of the translation's representations. entropy: from the entropy of the attention between both texts, so
+    that a poor translation can count less (X-Mixup, 4.1); constant: --max-ratio for all, an ablation of table 5."""
+    max_ratio: float = 0.5
+    """λ0, the largest share of the translation's representations (X-Mixup, 4.1)."""
+    sampling_decay: float = 1000.0
+    """k of scheduled sampling: at step i, a source text is the real one with probability k / (k + exp(i / k)), and
+    otherwise the translation of the target back (X-Mixup, 4.1; table 10: 1,000, and 2,000 for questions). Such
+    translations are among --translations; without one, the real text is taken. 0 always takes the real text, an
+    ablation of table 5."""
+    alpha: float = 0.4
+    """α, the weight of the source's task loss; the target's has 1 − α (X-Mixup, equation 8; table 10: 0.4 for
+    classification, 0.8 for tagging, 0.2 for questions)."""
+    mse_weight: float = 1.0
+    """Weight of the mean squared error between the representations of both texts (X-Mixup, equation 7). 0 leaves it
+    out, an ablation of table 9."""
+    kl_weight: float = 1.0
+    """For pairs, weight of KL(p_source ‖ p_target), the divergence between the predictions for both texts (X-Mixup,
+    equation 7). 0 leaves it out, an ablation of table 9."""
+    target_labels: Literal["given", "teacher"] = "given"
+    """The labels of the targets. given: those of the translations; teacher: the probabilities that a plain model, which
+    is trained first, gives the translations alone (X-Mixup, 4.2, for tagging)."""
+    source_lang: str = "en"
+    """Language of the training records. In prediction, the representations of a record's translation into this language
+    are mixed into the record's."""
+
+    def first_stage(self) -> MethodSettings | None:
+        return Plain() if self.target_labels == "teacher" else None
+
+    def layer_in(self, layers: int) -> int:
+        """Returns the layer of the mixture, counted from 1, in an encoder of this many layers.
+
+        >>> [XMixup(layer=layer, of_layers=24).layer_in(12) for layer in (1, 4, 16)]
+        [1, 2, 8]
+        >>> XMixup(layer=4, of_layers=0).layer_in(12)
+        4
+        """
+        return min(scaled_layers(self.layer, self.of_layers, layers) if self.of_layers else self.layer, layers)
+
+    def check(self) -> None:
+        if self.layer < 1 or self.of_layers < 0 or (self.of_layers and self.layer > self.of_layers):
+            raise ConfigError(f"--layer {self.layer}: expected 1 to {self.of_layers or 'any'} (--of-layers)")
+        for name in ("max_ratio", "alpha"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"--{name.replace('_', '-')}: expected 0 to 1, found {getattr(self, name)}")
+        for name in ("sampling_decay", "mse_weight", "kl_weight"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"--{name.replace('_', '-')}: expected 0 or more, found {getattr(self, name)}")
+
+
+METHODS: dict[str, type[MethodSettings]] = {
+    method.name: method for method in (Plain, Que, Unified, TwoStage, Filter, XMixup)
+}
 """Every method by its name."""
 
 

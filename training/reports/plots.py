@@ -186,6 +186,22 @@ def matrix(values: Mapping[str, Mapping[str, float]], title: str, xlabel: str, y
         return figure
 
 
+def language_points(panels: Mapping[str, Mapping[str, Point]]) -> Figure:
+    """Draws a point with its name for each language. `panels`: title → language → coordinates. All panels have the same
+    scale, so that distances can be compared."""
+    langs = dict.fromkeys(lang for points in panels.values() for lang in points)
+    looks = _looks({lang: True for lang in langs})
+    reach = 1.2 * max(abs(value) for points in panels.values() for point in points.values() for value in point)
+    with _style():
+        figure, all_axes = _panels(len(panels))
+        for axes, (title, points) in zip(all_axes, panels.items(), strict=True):
+            for lang, (x, y) in points.items():
+                axes.plot(x, y, "o", color=looks[lang][0], markersize=7)
+                axes.annotate(lang, (x, y), xytext=(5, 5), textcoords="offset points")
+            axes.set(title=title, xlim=(-reach or -1, reach or 1), ylim=(-reach or -1, reach or 1), aspect="equal")
+        return figure
+
+
 def as_svg(figure: Figure) -> str:
     """Returns the text of an SVG file."""
     target = io.StringIO()

@@ -35,6 +35,7 @@ from schemas.runtime.output_folder import (
 
 RUN, MODEL, EVALUATION, SERIES, REPORT = "run.json", "polyspan.json", "evaluation.json", "few_shot.json", "report.html"
 SUITE = "suite.json"
+COMPARISON = "comparison.json"
 GENERATOR = '<meta name="generator" content="polyspan-train report">'
 MODELS = "models"  # folder of the models that pre-training keeps on its way
 FIRST_STAGE = "baseline"  # a run that another run makes before its own first step
@@ -58,6 +59,7 @@ _OF_MODEL = re.compile(
 _OF_MODEL_BEING_MADE = re.compile(f"{_OF_MODEL.pattern}|{SAFETENSORS_TEMPORARY}")
 _OF_DATASET = re.compile(r"(data|rejects)/(part-\d{5}-of-\d{5}\.arrow|\d+)|README\.md|manifest\.json")
 _OF_EVALUATION = re.compile(r"report\.(json|txt)|evaluation\.json|predictions/[^/]+\.(json|jsonl|tsv|txt)")
+_OF_COMPARISON = (COMPARISON, "comparison.txt", REPORT)
 _OF_SERIES = ("few_shot.json", "few_shot.csv", "few_shot.svg")
 _OF_SUITE = re.compile(
     r"suite\.json|results\.(json|md|tex|txt)|report\.html|submission/[^/]+/seed-\d+(-sample-\d+)?/[a-z]+/test-[\w-]+\.(json|tsv)"
@@ -143,6 +145,14 @@ def report_files(folder: Path) -> set[str] | None:
         head = page.read(1_000)
     known = (GENERATOR.encode(), b"<title>Polyspan runs</title>")
     return {REPORT} if any(mark in head for mark in known) else None
+
+
+def comparison_files(folder: Path) -> set[str] | None:
+    """Lists the files of a comparison of languages."""
+    about = _json(folder / COMPARISON)
+    if not _is_being_made(folder) and (about is None or not {"task", "source_lang", "models"} <= about.keys()):
+        return None
+    return {name for name in _files(folder) if name in _OF_COMPARISON}
 
 
 def is_run(folder: Path) -> bool:
