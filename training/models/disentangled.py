@@ -5,7 +5,8 @@ The score of query i and key j adds three products: content with content, conten
 pair that is read together, places in its concatenation; in cross-attention, each token's place in its own sequence.
 
 No kernel of torch computes this on packed sequences. Attention is computed densely for all sequences whose lengths are
-equal when rounded up to a multiple of `STEP`, with the keys of padding masked out; all else has no padding.
+equal when rounded up to a multiple of `STEP`, with the keys of padding masked out; all else has no padding. On a CPU
+this takes less time than the model's own padded forward: `benchmarks/bench_training_encoders.py` compares them.
 
 Shapes: T tokens of a packed batch, Q tokens that give queries, N sequences, H attention heads, K width of a head, D
 hidden size, R rows of the table of relative positions. G sequences have L queries and M keys each, with padding.
