@@ -96,7 +96,8 @@ def delete_previous_run(output: Path) -> None:
 
 def encoder_size(encoder: Encoder) -> EncoderSize:
     config = encoder.model.config
-    return EncoderSize(config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size)
+    size = EncoderSize(config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size)
+    return size._replace(positions=encoder.positions, position_products=len(encoder.position_products))
 
 
 def log_line(line: str) -> None:

@@ -87,7 +87,7 @@ def model_card(about: About, config: PreTrainedConfig, purposes: Mapping[str, st
         "",
         *(["## Reading", "", "```json", _json(reading, indent=2), "```", ""] if reading else []),
         *(_scores(about.scores) if about.scores else []),
-        *_limits(about, standard),
+        *_limits(about, standard, config),
         *_data(origin.data),
         "## Recipe",
         "",
@@ -113,16 +113,17 @@ def _heads(heads: Mapping[str, Mapping[str, Any]], purposes: Mapping[str, str]) 
     return lines[1:]
 
 
-def _limits(about: About, standard: bool) -> list[str]:
+def _limits(about: About, standard: bool, config: PreTrainedConfig) -> list[str]:
+    types = "- All tokens had token type 0, those of a second text, too."
+    pooler = "- There is no pooler: what `AutoModel` returns as `pooler_output` comes from random weights."
+    lines = [types] if standard else [] if config.model_type == "deberta-v2" else [pooler]
     return [
         "## Limits",
         "",
         "- In training, dropout of attention probabilities was "
         f"{about.attention_dropout}, whatever `config.json` says: packed attention has none. All other dropout is "
         "`config.json`'s.",
-        "- All tokens had token type 0, those of a second text, too."
-        if standard
-        else "- There is no pooler: what `AutoModel` returns as `pooler_output` comes from random weights.",
+        *lines,
         "",
     ]
 

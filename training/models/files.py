@@ -110,7 +110,9 @@ def check_model_files(folder: Path) -> None:
     if (folder / WEIGHTS).is_file() or (folder / f"{WEIGHTS}.index.json").is_file():
         return
     if (folder / "pytorch_model.bin").is_file():
-        auto = TASK_MODELS.get(task_suffix(config) or "", "AutoModelForMaskedLM")
+        # Published DeBERTa-v3 models have no MLM head that transformers loads: it would write a random one.
+        plain = "AutoModel" if family == "deberta-v2" else "AutoModelForMaskedLM"
+        auto = TASK_MODELS.get(task_suffix(config) or "", plain)
         raise InputError(
             f"{folder}: pytorch_model.bin is a pickle, which can run code when it is read. Only safetensors are. "
             f"If you trust its origin, convert it:\n{_TO_SAFETENSORS.format(folder=folder, auto=auto)}"

@@ -38,9 +38,10 @@ class FinetuneRecipe:
     task: OptionalTask = "squad"
     """The benchmark whose files --train names."""
     model: str = "xlm-roberta-base"
-    """The model to start from, of the XLM-R family: a folder, a name on Hugging Face's hub, or `tiny`, a small model
-    with random weights and a tokenizer trained on the records. Two-stage training starts from xlm-roberta-base; CLISM's
-    and mPMR's recipes are for their pre-trained models, which --model must name."""
+    """The model to start from, an XLM-R, XLM-R XL, RoBERTa, BERT or DeBERTa-v2 or -v3 (docs/encoders.md): a folder, a
+    name on Hugging Face's hub, or `tiny`, a small model with random weights and a tokenizer trained on the records.
+    Two-stage training starts from xlm-roberta-base; CLISM's and mPMR's recipes are for their pre-trained models, which
+    --model must name."""
     max_tokens: int = 384
     """Maximum tokens of a sequence, special tokens included. Longer contexts and sentences are cut into windows that
     overlap (two-stage, Implementation Details; CLISM, C; mPMR, table 5)."""

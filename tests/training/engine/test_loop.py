@@ -227,6 +227,14 @@ def test_model_flops_of_xlm_r_base_are_the_usual_estimate() -> None:
     assert head == pytest.approx(60 * 768 * (768 + 250_002))
 
 
+def test_model_flops_of_deberta_count_its_relative_positions() -> None:
+    base = EncoderSize(layers=12, hidden=768, inner=3072, vocabulary=251_000)
+    packed = pack([range(256)] * 4)
+    more = model_flops(base._replace(positions=512, position_products=2), [packed]) - model_flops(base, [packed])
+    compared, projected = 2 * 1_024 * 512 * 768, 2 * 512 * 768**2
+    assert more == pytest.approx(3 * 12 * 2 * (compared + projected))
+
+
 @pytest.mark.parametrize(
     "name, expected",
     [("NVIDIA H100 80GB HBM3", 989e12), ("NVIDIA H100 PCIe", 756e12), ("NVIDIA A100-SXM4-40GB", 312e12), ("M7", None)],
