@@ -1,6 +1,6 @@
 """How much memory does fine-tuning take? An encoder of XLM-R base's size with random weights, on a CPU.
 
-    python -m benchmarks.bench_training_memory [--tokens 2048 0] [--batch-size 32]
+    python -m benchmarks.bench_training_memory [--tokens 1024 0] [--batch-size 32]
 
 Fine-tunes plain_qa for two steps of sequences of 384 tokens, each --micro-batch-tokens in a process of its own, and
 prints the process's peak of resident memory and the loss of both steps. A step takes minutes on two cores.

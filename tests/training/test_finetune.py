@@ -143,7 +143,7 @@ def stop_in_step(step: int) -> Any:
     return fake
 
 
-@pytest.mark.parametrize("tokens, expected", [(None, 2_048), (0, 0), (100, 100)])
+@pytest.mark.parametrize("tokens, expected", [(None, 1_024), (0, 0), (100, 100)])
 def test_on_a_cpu_a_micro_batch_has_a_limit_that_run_json_names(
     tokens: int | None, expected: int, given: FinetuneConfig, tmp_path: Path
 ) -> None:

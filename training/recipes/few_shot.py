@@ -48,7 +48,7 @@ class FewShotConfig:
     """Device that computes. auto: a GPU if there is one, else the CPU."""
     micro_batch_tokens: int | None = None
     """Approximate maximum of tokens that go through the encoder at once; 0 takes the whole batch. Smaller values take
-    less memory and more time. None takes 2,048 on a CPU and 0 on a GPU."""
+    less memory and more time. None takes 1,024 on a CPU and 0 on a GPU."""
 
 
 class Try(NamedTuple):

@@ -227,7 +227,7 @@ class FinetuneConfig:
     micro_batch_tokens: int | None = None
     """Approximate maximum of tokens that go through the encoder at once in each process; 0 takes the whole share of the
     batch. Smaller values take less memory and more time; the loss differs in rounding, and in which units dropout
-    drops. None takes 2,048 on a CPU, so that XLM-R base takes less than 8 GB, and 0 on a GPU; run.json has the
+    drops. None takes 1,024 on a CPU, so that XLM-R base takes less than 8 GB, and 0 on a GPU; run.json has the
     number."""
     activation_checkpointing: bool = False
     """Compute the encoder's layers again in the backward pass, which takes a third more time and far less memory."""
