@@ -17,6 +17,7 @@ from schemas import manifest
 from schemas.errors import ConfigError, InputError
 from tests.training.people import PEOPLE, PLACES, people_config, squad
 from training.engine.checkpoint import checkpoints
+from training.engine.checkpoint_writer import CheckpointWriter
 from training.evaluate import counted
 from training.finetune import finetune
 from training.inference.predictor import load_predictor, predict
@@ -140,6 +141,39 @@ def stop_in_step(step: int) -> Any:
         yield Late([])
 
     return fake
+
+
+@pytest.mark.parametrize("tokens, expected", [(None, 1_024), (0, 0), (100, 100)])
+def test_on_a_cpu_a_micro_batch_has_a_limit_that_run_json_names(
+    tokens: int | None, expected: int, given: FinetuneConfig, tmp_path: Path
+) -> None:
+    finetune(replace(given, micro_batch_tokens=tokens, recipe=replace(given.recipe, steps=1), dev=(), dev_langs=()))
+    assert json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["micro_batch_tokens"] == expected
+
+
+def test_the_last_step_of_a_fine_tuning_has_no_checkpoint_and_a_death_there_costs_no_weights(
+    given: FinetuneConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    real = CheckpointWriter.save
+    monkeypatch.setattr(
+        CheckpointWriter,
+        "save",
+        lambda self, step, *rest, **state: (written.append(step), real(self, step, *rest, **state)),
+    )
+    finetune(given)
+    assert written == [2, 4]  # of 6 steps
+    for name, fails in (("before", "publish"), ("after", "delete_checkpoints")):
+        dying = replace(given, output=str(tmp_path / name))
+        with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+            patch.setattr(f"training.finetune.{fails}", lambda *_: 1 / 0)
+            finetune(dying)
+        assert (tmp_path / name / "checkpoints").is_dir()
+        written.clear()
+        assert finetune(dying).steps == 6
+        assert written == []  # it goes on from step 4, or has only checkpoints to delete
+        assert same(tmp_path / "run" / "model", tmp_path / name / "model")
+        assert not (tmp_path / name / "checkpoints").exists()
 
 
 def test_few_examples_are_those_of_the_sample(given: FinetuneConfig, tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ class PretrainConfig:
     neither weights nor optimizer state; the log counts it. 1 stops at the first one."""
     micro_batch_tokens: int = 0
     """Approximate limit of tokens that go through the encoder at once in each process; 0: its whole share of the batch.
-    A lower limit takes less memory and more time; the loss is the same."""
+    A lower limit takes less memory and more time; the loss differs in rounding, and in which units dropout drops."""
     activation_checkpointing: bool = False
     """Recompute the encoder's layers in the backward pass, which takes a third more time and far less memory."""
     compile: bool = False
