@@ -88,7 +88,7 @@ def fine_tuning(folder: Path, overwrite: bool = False, two_stage: bool = False) 
     config = replace(config, recipe=replace(config.recipe, steps=4))
     if two_stage:
         method = FINETUNE_RECIPES["two_stage_hl"].method
-        recipe = replace(config.recipe, name="two_stage", method=method, steps=2)
+        recipe = replace(config.recipe, name="two_stage", method=method, steps=4)
         config = replace(config, recipe=recipe, dev=(), dev_langs=())
     before = None
     if overwrite:

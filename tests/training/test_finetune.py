@@ -201,7 +201,7 @@ def test_two_stage_training_makes_its_baseline_and_candidates_once(given: Finetu
     losses = rows(run, "metrics.jsonl")[0]
     assert losses["loss"] == pytest.approx(0.5 * losses["loss/hard"] + 0.5 * losses["loss/contrast"])
     made = (run / "candidates" / "manifest.json").stat().st_mtime_ns
-    again = replace(config, baseline=str(run / "baseline" / "model"), output=str(tmp_path / "again"))
+    again = replace(config, baseline=str(run / "baseline"), output=str(tmp_path / "again"))  # a run's folder
     finetune(again)
     assert (run / "candidates" / "manifest.json").stat().st_mtime_ns == made
     assert same(run / "model", tmp_path / "again" / "model")
@@ -237,7 +237,7 @@ def two_stage(given: FinetuneConfig) -> FinetuneConfig:
 
 def test_candidates_of_another_baseline_are_not_gone_on_with(two_stage: FinetuneConfig, tmp_path: Path) -> None:
     finetune(two_stage)
-    other = replace(two_stage.recipe, name="other", method=FINETUNE_RECIPES["plain_qa"].method, steps=1)
+    other = replace(two_stage.recipe, name="other", method=FINETUNE_RECIPES["plain_qa"].method, steps=4)
     finetune(replace(two_stage, recipe=other, output=str(tmp_path / "other")))
     changed = replace(two_stage, baseline=str(tmp_path / "other" / "model"))
     with pytest.raises(ConfigError, match=r"made for another run \(baseline_sha256"):
@@ -246,8 +246,15 @@ def test_candidates_of_another_baseline_are_not_gone_on_with(two_stage: Finetune
     finetune(changed)  # which now is the folder's own run
 
 
+def test_training_starts_from_the_folder_of_a_run_as_from_its_model(given: FinetuneConfig, tmp_path: Path) -> None:
+    finetune(given)
+    for name, model in (("of-run", tmp_path / "run"), ("of-model", tmp_path / "run" / "model")):
+        finetune(replace(given, recipe=replace(given.recipe, model=str(model), steps=2), output=str(tmp_path / name)))
+    assert same(tmp_path / "of-run" / "model", tmp_path / "of-model" / "model")
+
+
 def test_a_run_is_not_overwritten_with_what_is_in_it(two_stage: FinetuneConfig, tmp_path: Path) -> None:
-    finetune(replace(two_stage, recipe=replace(two_stage.recipe, steps=1)))
+    finetune(two_stage)
     inside = tmp_path / "run" / "baseline" / "model"
     for change in ({"baseline": str(inside)}, {"recipe": replace(two_stage.recipe, model=str(inside))}):
         for overwrite in (True, False):

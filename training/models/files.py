@@ -52,7 +52,7 @@ def check_model(run_or_model: str | Path, finetuned: bool = False, fetch: bool =
     """
     if not fetch and not Path(run_or_model).exists() and _HUB_NAME.fullmatch(str(run_or_model)):
         return
-    folder = local_folder(model_in(run_or_model))
+    folder = local_folder(run_or_model)
     check_model_files(folder)
     if finetuned:
         check_finetuned(folder)
@@ -76,7 +76,9 @@ def snapshot_download(name: str) -> str:
 
 
 def local_folder(folder_or_name: str | Path) -> Path:
-    """Returns the folder itself, or that of the hub's model of this name, fetched unless it was fetched before."""
+    """Returns the folder itself, that of a run's model, or that of the hub's model of this name, fetched unless it was
+    fetched before."""
+    folder_or_name = model_in(folder_or_name)
     if Path(folder_or_name).is_dir():
         return Path(folder_or_name)
     if Path(folder_or_name).exists() or not _HUB_NAME.fullmatch(str(folder_or_name)):

@@ -74,9 +74,9 @@ class Recipe:
     """The recipe's name in run.json and on the model card."""
     objective: Objective
     model: str = "xlm-roberta-base"
-    """The starting model, an XLM-R, XLM-R XL, RoBERTa, BERT or DeBERTa-v2 or -v3 (docs/encoders.md): a folder or a name
-    on Hugging Face's hub. `tiny` makes a small random model whose tokenizer is trained on the data. The papers use
-    XLM-R and InfoXLM base (CLISM, 4.2) and XLM-R (mPMR, A.1)."""
+    """The starting model, an XLM-R, XLM-R XL, RoBERTa, BERT or DeBERTa-v2 or -v3 (docs/encoders.md): the folder of a
+    model or of a run, or a name on Hugging Face's hub. `tiny` makes a small random model whose tokenizer is trained on
+    the data. The papers use XLM-R and InfoXLM base (CLISM, 4.2) and XLM-R (mPMR, A.1)."""
     steps: int = 15_000
     """Number of training steps (CLISM, 4.2). mPMR, A.1 takes 250,000 for base and 100,000 for large."""
     batch_size: int = 64
