@@ -498,6 +498,15 @@ def test_a_suite_of_the_packaged_sample_trains_and_evaluates(
     assert files(Path(config.output)) == before
 
 
+@pytest.mark.real_data
+def test_real_files_are_found_and_what_is_absent_is_named(shared_data: Path) -> None:
+    plan = plan_of(BenchmarkConfig("xtreme", shared_data, ("tiny",)))
+    present = {task: len(names) for found in plan.found.values() for task, names in found.present.items()}
+    assert present == {"paws_x": 7, "xnli": 0, "wikiann": 0, "xquad": 11, "mlqa": 0, "tydiqa": 9}
+    assert [cell.training for cell in plan.cells] == ["tydiqa"]  # the only training file of that name
+    assert "the training file of squad, expected as train-v1.1.json" in plan.missing
+
+
 @pytest.mark.slow
 def test_a_real_suite_trains_evaluates_and_resumes_after_kill_9(config: BenchmarkConfig, data: Path) -> None:
     """A small suite in processes of their own: one is killed, and the next ends as one that was not."""

@@ -34,16 +34,33 @@ def markdown(table: Table) -> str:
 
 
 def latex(table: Table) -> str:
-    """Returns a `tabular` with the rules of booktabs."""
+    """Returns a `tabular` with the rules of booktabs. It is scaled down if it is wider than the line, with graphicx."""
     header, *rows = [" & ".join(map(_escaped, line)) + r" \\" for line in [table.header, *table.rows]]
     columns = "l" + "c" * (len(table.header) - 1)
     return "\n".join(
-        [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", header, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+        [
+            r"% \usepackage{booktabs,graphicx}",
+            r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+            rf"\begin{{tabular}}{{{columns}}}",
+            *(r"\toprule", header, r"\midrule", *rows, r"\bottomrule"),
+            r"\end{tabular}}",
+        ]
     )
 
 
+_LATEX = {char: "\\" + char for char in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "–": "--",
+    "→": r"$\to$",
+}
+
+
 def _escaped(cell: str) -> str:
-    return "".join("\\" + char if char in "&%$#_{}" else char for char in cell)
+    return "".join(_LATEX.get(char, char) for char in cell)
 
 
 def _width(cell: str) -> int:

@@ -175,9 +175,8 @@ def matrix(values: Mapping[str, Mapping[str, float]], title: str, xlabel: str, y
         for y, row in enumerate(cells):
             for x, value in enumerate(row):
                 if not math.isnan(value):
-                    axes.text(
-                        x, y, f"{value:.1f}", ha="center", va="center", color="white" if value > 60 else "#222222"
-                    )
+                    colour = "white" if value > 60 else "#222222"
+                    axes.text(x + 0.5, y + 0.5, f"{value:.1f}", ha="center", va="center", color=colour)
         axes.set_xticks([x + 0.5 for x in range(len(columns))], columns)
         axes.set_yticks([y + 0.5 for y in range(len(values))], list(values))
         axes.invert_yaxis()
