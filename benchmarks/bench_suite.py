@@ -2,7 +2,7 @@
 
     OMP_NUM_THREADS=1 python -m benchmarks.bench_suite --output FOLDER [--langs 2] [--steps 30]
 
-Two tasks of two kinds, two methods, two seeds, `--model tiny`. The first kill -9 hits the second fine-tuning, the
+Tasks of two kinds, two methods, two seeds, `--model tiny`. The first kill -9 hits the second fine-tuning, the
 second one an evaluation. Prints the tables, which say nothing of the methods after so few steps of so small a model.
 """
 
@@ -12,6 +12,7 @@ import argparse
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from training.tasks.catalog import TASKS
@@ -19,7 +20,7 @@ from training.tasks.catalog import TASKS
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
 COMPARED = ("results.json", "results.md", "results.tex", "results.txt", "report.html", "suite.json")
-KILLS = ("Run 2 of 8", "Written: ")  # the line of stderr after which a process is killed
+KILLS = ("Run 2 of ", "Written: ")  # the line of stderr after which a process is killed
 
 METHODS = """
 seeds = [1, 2]
@@ -32,11 +33,12 @@ options = {{ steps = {steps}, learning_rate = 1e-3 }}
 
 [[methods]]
 name = "mpmr"
-recipes = {{ squad = "mpmr_squad", paws_x = "mpmr_paws_x" }}
+recipes = {{ squad = "mpmr_squad", tydiqa = "mpmr_tydiqa", paws_x = "mpmr_paws_x" }}
 options = {{ steps = {steps}, learning_rate = 1e-3 }}
 """
 TRAININGS = {
     "squad": ("qa/squad/train-v1.1.rebuilt.json", "xquad"),
+    "tydiqa": ("qa/tydiqa/tydiqa.goldp.en.train.json", "tydiqa"),
     "paws_x": ("pairs/pawsx/dev-en.tsv", "paws_x"),  # its training file is not among them
 }
 
@@ -45,6 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the benchmarks' files")
+    parser.add_argument("--only", nargs="+", choices=sorted(TRAININGS), default=list(TRAININGS), help="training sets")
     parser.add_argument("--langs", type=int, default=2, help="languages of each task, 0 for all")
     parser.add_argument("--steps", type=int, default=30)
     options = parser.parse_args()
@@ -52,7 +55,7 @@ def main() -> None:
         sys.exit(f"{options.data} is absent: this needs the benchmarks' files")
     options.output.mkdir(parents=True, exist_ok=True)
     toml = options.output / "suite.toml"
-    toml.write_text(suite(options.steps, options.langs), encoding="utf-8")
+    toml.write_text(suite(options.only, options.steps, options.langs), encoding="utf-8")
     seconds = {"whole": finished(toml, options.data, options.output / "whole")}
     for number, line in enumerate(KILLS, 1):
         seconds[f"until kill {number}"] = killed(toml, options.data, options.output / "killed", line)
@@ -66,9 +69,10 @@ def main() -> None:
     print(", ".join(f"{name} {value:.0f} s" for name, value in seconds.items()))
 
 
-def suite(steps: int, langs: int) -> str:
+def suite(trainings: Sequence[str], steps: int, langs: int) -> str:
     parts = [METHODS.format(steps=steps)]
-    for name, (train, task) in TRAININGS.items():
+    for name in trainings:
+        train, task = TRAININGS[name]
         chosen = TASKS[task].langs[:langs] if langs else TASKS[task].langs
         parts.append(
             f'[[trainings]]\nname = "{name}"\ntask = "{name}"\ntrain = ["{train}"]\n\n'

@@ -76,6 +76,8 @@ class Plan(NamedTuple):
 def plan_of(config: BenchmarkConfig) -> Plan:
     """Looks for the files of the suite. Raises `ConfigError` and `InputError` for options that cannot work."""
     suite = suite_of(config)
+    if config.data is None:
+        raise ConfigError("no data: name the folder that holds the benchmarks' files with --data FOLDER")
     if not config.data.is_dir():
         raise ConfigError(f"--data {config.data}: no such folder. Name the folder that holds the benchmarks' files")
     files = files_below(config.data)
@@ -93,7 +95,7 @@ def check(config: BenchmarkConfig) -> None:
         raise ConfigError("no output: name the folder to write with --output FOLDER")
     if (Path(config.output) / SUITE).is_file() and not is_suite(Path(config.output)):
         raise InputError(f"{Path(config.output) / SUITE}: not what benchmark writes. Take another --output")
-    check_output(Path(config.output), suite_files, {"--data": [config.data], "--model": config.model})
+    check_output(Path(config.output), suite_files, {"--data": [config.data or ""], "--model": config.model})
 
 
 def check_plan(config: BenchmarkConfig, plan: Plan) -> None:

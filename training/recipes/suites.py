@@ -154,11 +154,11 @@ class BenchmarkConfig:
     """Runs a suite: fine-tunes every method on every training set with every seed, evaluates all of its languages, and
     prints the tables that papers print.
 
-    polyspan-train benchmark xtreme-qa --data downloads --model xlm-roberta-base --methods plain --seeds 1 2 3 --output runs/qa
-    """  # noqa: E501
+    polyspan-train benchmark xtreme-qa --data downloads --model xlm-roberta-base --seeds 1 2 3 --output runs/qa
+    """
 
     suite: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="SUITE", help=f"A TOML file, or: {_suites()}.")]
-    data: Path = Path()
+    data: Path | None = None
     """The folder that holds the published files, at any depth, as XTREME's download or the tasks' authors lay them
     out."""
     model: tuple[str, ...] = ()

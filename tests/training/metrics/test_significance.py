@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Hashable
 
 import numpy as np
 import pytest
@@ -90,7 +91,7 @@ def test_translations_of_one_question_are_drawn_together() -> None:
 def test_resampled_means_are_those_of_a_loop_over_drawn_questions() -> None:
     first = scores(np.array([1, 0, 1]), ["a", "b", "c"])
     second = scores(np.array([0, 1]), ["c", "a"])  # fewer questions, in another order
-    numbers = {"a": 0, "b": 1, "c": 2}
+    numbers: dict[Hashable, int] = {"a": 0, "b": 1, "c": 2}
     found = resampled_means([first, second], numbers, 20, 3)
     for resample in range(20):
         weights = bootstrap.sums(np.eye(3), 20, 3)[resample]  # how often each question is drawn
