@@ -49,10 +49,14 @@ def latex(table: Table) -> str:
     )
 
 
-_ESCAPED = {char: f"\\{char}" for char in "&%$#_{}"} | {
+_ESCAPED = {char: "\\" + char for char in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "–": "--",
+    "→": r"$\to$",
 }
 
 
