@@ -96,7 +96,7 @@ def predict(
     """
     predictions: list[Prediction] = []
     most_tokens = most_tokens or MOST_TOKENS[device.type]
-    with _inference_mode(model, device, precision, most_tokens):
+    with inference_mode(model, device, precision, most_tokens):
         for first in range(0, len(records), RECORDS_AT_ONCE):
             chunk = [unlabelled(record) for record in records[first : first + RECORDS_AT_ONCE]]
             features = formulation.features(chunk)
@@ -139,7 +139,7 @@ def batches(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
 
 
 @contextmanager
-def _inference_mode(model: nn.Module, device: torch.device, precision: str, most_tokens: int) -> Iterator[None]:
+def inference_mode(model: nn.Module, device: torch.device, precision: str, most_tokens: int) -> Iterator[None]:
     """Switches off gradients and dropout inside the block, and then restores the model's mode."""
     training = model.training
     model.eval()
