@@ -259,7 +259,7 @@ class Memory:
     pieces: dict[tuple[LanguagePair, str], list[CharSpan] | None] = field(default_factory=dict)  # None: too long
     found: dict[LanguagePair, dict[str, str | None]] = field(default_factory=dict)  # None: unfinished
 
-    def text(self, pair: LanguagePair, text: str) -> TranslatedText | str:
+    def text_or_problem(self, pair: LanguagePair, text: str) -> TranslatedText | str:
         """Returns the translation of a text, or the reason why it has none."""
         spans = self.pieces[pair, text]
         if spans is None:
@@ -269,10 +269,10 @@ class Memory:
             return "unfinished"
         if not all(parts):
             return "empty_text"
-        return _joined(text, spans, list(filter(None, parts)), pair.target)
+        return _joined_or_problem(text, spans, list(filter(None, parts)), pair.target)
 
 
-def _joined(text: str, spans: Sequence[CharSpan], parts: Sequence[str], lang: str) -> TranslatedText | str:
+def _joined_or_problem(text: str, spans: Sequence[CharSpan], parts: Sequence[str], lang: str) -> TranslatedText | str:
     """Joins translated sentences: line breaks stay, and a blank or, in Chinese and Japanese, nothing is between others.
     A text without a sentence is `empty_text`."""
     joined, target = "", []
@@ -392,7 +392,7 @@ def _training_sentences(items: Sequence[Item], memory: Memory, pair: LanguagePai
             if text_pair != pair or (text in seen and not isinstance(item.record, TaggingExample)):
                 continue
             seen.add(text)
-            translated = memory.text(pair, text)
+            translated = memory.text_or_problem(pair, text)
             if isinstance(translated, TranslatedText):
                 yield from sentence_words(item.record, text, translated).sentences(text, translated.text)
 
@@ -468,7 +468,7 @@ def examples(
     for first in range(0, len(items), RECORDS_AT_ONCE):
         kept, texts = [], []
         for item in items[first : first + RECORDS_AT_ONCE]:
-            found = [memory.text(pair, text) for pair, text in item.texts]
+            found = [memory.text_or_problem(pair, text) for pair, text in item.texts]
             if reasons := [each for each in found if isinstance(each, str)]:
                 ledger.reject(item, reasons[0], " ||| ".join(texts_of(item.record)))
             else:
