@@ -31,7 +31,7 @@ TASK_MODELS = {
 }
 """The class of transformers that loads a fine-tuned model, by how the model's `architectures` end."""
 
-_HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt"]
+_HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.spm", "*.txt"]
 _LM_HEADS = ("lm_head.", "cls.predictions.")
 _TO_SAFETENSORS = (
     "python -c \"from transformers import {auto} as M, AutoTokenizer as T; f='{folder}'; "
@@ -109,12 +109,33 @@ def check_model_files(folder: Path) -> None:
             f"{folder}: config.json has model_type {family!r}. "
             f"Expected one of {', '.join(FAMILIES)}, such as xlm-roberta-base"
         )
+    # Published DeBERTa-v3 models have no MLM head that transformers loads: it would write a random one.
+    plain = "AutoModel" if family == "deberta-v2" else "AutoModelForMaskedLM"
+    check_weight_files(folder, TASK_MODELS.get(task_suffix(config) or "", plain))
+
+
+def check_translation_model(folder_or_name: str) -> None:
+    """Raises `ConfigError` or `InputError` if there is no such sequence-to-sequence model, or one of its files is
+    missing. A model of the hub is fetched unless it is here already."""
+    folder = local_folder(folder_or_name)
+    if not (folder / "config.json").is_file():
+        raise InputError(
+            f"{folder}: no model. Expected config.json, {WEIGHTS} and a tokenizer; found {names_in(folder)}"
+        )
+    config = read_json(folder / "config.json")
+    if not config.get("is_encoder_decoder"):
+        raise InputError(
+            f"{folder}: config.json has model_type {config.get('model_type')!r}, which does not translate. Expected a "
+            "sequence-to-sequence model, such as Helsinki-NLP/opus-mt-en-de or facebook/nllb-200-distilled-600M"
+        )
+    check_weight_files(folder, "AutoModelForSeq2SeqLM")
+
+
+def check_weight_files(folder: Path, auto: str) -> None:
+    """Raises `InputError` unless the folder has safetensors. `auto` is the class that loads the model to convert it."""
     if (folder / WEIGHTS).is_file() or (folder / f"{WEIGHTS}.index.json").is_file():
         return
     if (folder / "pytorch_model.bin").is_file():
-        # Published DeBERTa-v3 models have no MLM head that transformers loads: it would write a random one.
-        plain = "AutoModel" if family == "deberta-v2" else "AutoModelForMaskedLM"
-        auto = TASK_MODELS.get(task_suffix(config) or "", plain)
         raise InputError(
             f"{folder}: pytorch_model.bin is a pickle, which can run code when it is read. Only safetensors are. "
             f"If you trust its origin, convert it:\n{_TO_SAFETENSORS.format(folder=folder, auto=auto)}"
