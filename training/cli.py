@@ -313,6 +313,12 @@ COMMANDS = {
         exit_with,
         recipes=Recipes(FINETUNE_RECIPES, FINETUNE_ABOUT, "--train FILE … --test FILE …", TASK_AND_MODEL),
     ),
+    "benchmark": Command(
+        "a suite of methods × tasks × languages × seeds: finetune, evaluate, a paper's tables",
+        "training.recipes.suites:BenchmarkConfig",
+        "training.benchmark:run",
+        exit_with,
+    ),
     "report": Command(
         "runs → one table, and a page with their curves",
         "training.report:ReportConfig",

@@ -29,7 +29,7 @@ from training.engine.best_checkpoint import FILE_NAME as DEV_FILE
 from training.engine.best_checkpoint import Selection, flat
 from training.engine.best_checkpoint import read as read_evaluations
 from training.engine.command_digest import finetune_command
-from training.engine.loop import make_optimizer, resume, train
+from training.engine.loop import Pauses, train
 from training.engine.metrics_log import LOST, NOTED, MetricsLog, SilentLog
 from training.engine.run_setup import (
     RunOutcome,
@@ -61,7 +61,7 @@ from training.recipes.methods import MethodSettings, RunData
 from training.runtime import atomic_write
 from training.runtime.distributed import all_reduce_sum, barrier, from_first_rank, process_group, rank
 from training.runtime.errors import TrainingError
-from training.runtime.outputs import FIRST_STAGE, is_complete, model_files, nothing_to_do, tidy_run
+from training.runtime.outputs import FIRST_STAGE, MODEL, is_complete, model_files, nothing_to_do, tidy_run
 from training.tasks.catalog import TASKS
 from training.tasks.records import Records, few, labels_of, read_records
 from training.tasks.translations import read_translations
@@ -196,16 +196,16 @@ def train_and_publish(run: Prepared, command: str, is_new: bool) -> RunOutcome:
     changed = begin_or_resume(output, lambda: run_of(run, command), replaceable=is_new)
     if from_first_rank(lambda: is_complete(output)):
         log_line(nothing_to_do(output) if not is_new else f"{output}: the new run is complete")
-        evaluated = read_evaluations(output / DEV_FILE)
-        return RunOutcome(evaluated[-1]["step"] if evaluated else steps, None, rank() == 0)
+        return published_outcome(output, steps)
+    if from_first_rank(lambda: is_published(output)):
+        if rank() == 0:
+            delete_checkpoints(output)
+        barrier()
+        return published_outcome(output, steps)
     done = from_first_rank(lambda: steps_done(output))
     selection = Selection(output, done, run.config.patience) if rank() == 0 else None  # on the first rank only
     save = partial(save_weights, run)
-    if agreed(selection is not None and selection.is_over):  # only the weights are still to be saved
-        resume(output / "checkpoints", run.model, make_optimizer(run.model, run.config.recipe, run.device))
-        outcome = RunOutcome(done, None, rank() == 0)
-    else:
-        outcome = train_to_the_end(run, selection, save, changed)
+    outcome = train_to_the_end(run, selection, save, changed)
     if selection and (outcome.steps == steps or selection.is_over):
         publish(output, save, outcome.steps, selection)
     barrier()
@@ -213,16 +213,18 @@ def train_and_publish(run: Prepared, command: str, is_new: bool) -> RunOutcome:
 
 
 def train_to_the_end(run: Prepared, selection: Selection | None, save: Save, changed: Sequence[str]) -> RunOutcome:
-    """Trains and evaluates on the dev files. Only the first rank has a `selection`."""
+    """Trains and evaluates on the dev files. Only the first rank has a `selection`. The last step has no checkpoint:
+    `publish` writes its weights."""
     config, encoder = run.config, run.model.encoder
     every = config.evaluate_every or run.steps_per_epoch
 
     def open_log(done: int) -> MetricsLog | SilentLog:
         return open_run_log(run.output, config.recipe.steps, done, (opening_line(run, done), *run.lines, *changed))
 
+    def is_evaluated(step: int) -> bool:
+        return bool(run.data.dev.sets) and (step % every == 0 or step == config.recipe.steps)
+
     def ends_after(step: int, log: MetricsLog | SilentLog) -> bool:
-        if not run.data.dev.sets or (step % every and step < config.recipe.steps):
-            return False
         if selection:  # the other ranks wait
             precision = resolve_precision(config.recipe, run.device)
             figures = dev_scores(run.model, run.formulation, run.data.dev.sets, run.device, precision)
@@ -234,9 +236,9 @@ def train_to_the_end(run: Prepared, selection: Selection | None, save: Save, cha
     if config.compile:
         compile_layers(encoder)
     batches = batches_of(config, run.formulation, run.features, pin_memory=run.device.type == "cuda")
-    size = encoder_size(encoder)
+    size, pauses = encoder_size(encoder), Pauses(is_evaluated, ends=ends_after)
     steps, stopped_by = train(
-        run.model, run.formulation, batches.starting, config, size, run.device, open_log, ends_after
+        run.model, run.formulation, batches.starting, config, size, run.device, open_log, pauses, keep_last=False
     )
     return RunOutcome(steps, stopped_by, rank() == 0)
 
@@ -345,6 +347,17 @@ def publish(output: Path, save: Save, steps: int, selection: Selection) -> None:
     else:
         save("model", steps, {})
     delete_checkpoints(output)
+
+
+def is_published(output: Path) -> bool:
+    """Returns whether the models are complete, so that only checkpoints are left to delete."""
+    return (output / "model" / MODEL).is_file() and not (output / "best").exists()
+
+
+def published_outcome(output: Path, steps: int) -> RunOutcome:
+    """Returns the outcome of a run that is complete, after its last evaluation or, without one, `steps`."""
+    evaluated = read_evaluations(output / DEV_FILE)
+    return RunOutcome(evaluated[-1]["step"] if evaluated else steps, None, rank() == 0)
 
 
 def delete_checkpoints(output: Path) -> None:

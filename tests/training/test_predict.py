@@ -15,11 +15,11 @@ import torch
 from schemas.errors import ConfigError
 from schemas.mrc import PairExample
 from tests.training.tuned import METHODS, UNIFIED, named, save_tuned
-from training.inference.json_requests import words_of
 from training.inference.predictor import load_predictor, predict
 from training.predict import run
 from training.recipes.inference import Computing, PredictConfig
 from training.tasks.squad_json import read
+from training.tasks.words import words_of
 
 EMOJI = "Anna 👩‍👩‍👧 lebt in Ha\u0300 No\u0323\u0302i."
 SENTENCES = [EMOJI, "تعيش آنا في هانوي.", "อันนาอยู่ที่ฮานอย", "安娜住在河内。", "हनोई में"]

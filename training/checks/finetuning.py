@@ -31,7 +31,6 @@ def check(config: FinetuneConfig) -> None:
             f"--baseline is for methods with a first stage, such as two_stage: recipe {recipe.name} has no use for it"
         )
     check_translations_option(config)
-    recipe.method.check()
     if config.patience and not config.dev:
         raise ConfigError("--patience needs --dev FILE …: without, there is nothing to be patient with")
     check_numbers(recipe, {"batch_size": 1, "epochs": 0, "steps": 0, "examples": 0, "max_answer_tokens": 1})

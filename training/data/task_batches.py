@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from schemas.errors import InputError
-from training.data.batches import Movable, Packed, WaeBatch, numbers, pack, shifted
+from training.data.batches import Movable, Packed, WaeBatch, longest_of, numbers, pack, shifted
 
 
 class MrcWindow(NamedTuple):
@@ -129,6 +129,7 @@ def mrc_batch(windows: Sequence[MrcWindow]) -> MrcBatch:
     return MrcBatch(
         inputs=inputs,
         context_N2=shifted([[window.context] for window in windows], starts, 2),
+        longest_context=longest_of([window.context for window in windows]),
         answer_start_A=answers[:, 0],
         answer_end_A=answers[:, 1],
         sequence_A=numbers([window.answers for window in windows]),

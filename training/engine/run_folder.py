@@ -60,7 +60,8 @@ def begin(folder: Path, now: Mapping[str, Any], replaceable: bool = False) -> li
     if deciding or before is None:
         atomic_write.text(path, json.dumps(now, indent=2, ensure_ascii=False) + "\n")
         return []
-    return [f"{name}: {what}" for name, what in changed if name != "command"]
+    told = [name for name, _ in changed if name.partition(".")[0] not in ("command", "held_out")]
+    return [f"{name}: {what}" for name, what in changed if name in told]
 
 
 def refuse_another_recipe(folder: Path, recipe: Mapping[str, Any]) -> None:

@@ -1,12 +1,12 @@
 """The JSON lines of `predict`: a line of input becomes a record to predict, and its prediction a line of output.
 
-Input: {"id"?, "query" or "question", "context"}, {"id"?, "text", "tokens"?} or {"id"?, "sentence1", "sentence2"}.
+Input: {"id"?, "query" or "question", "context"}, {"id"?, "text", "tokens"?} or {"id"?, "sentence1", "sentence2"}; for a
+method that reads translations also "translation", an object with the same texts.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,11 +17,7 @@ from schemas.spans import CharSpan
 from training.tasks.columns import joined, located
 from training.tasks.files import half_surrogate
 from training.tasks.predictions import Prediction, Span
-
-JOINERS = "\u00ad\u200c\u200d"  # soft hyphen, zero-width non-joiner and joiner, which occur inside words and emoji
-# Letters of scripts that are written without blanks: Thai, Lao, Burmese, Khmer, Kana, Han.
-ALONE = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
-                   "\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003ffff]")  # fmt: skip
+from training.tasks.words import words_of
 
 
 class Number(float):
@@ -44,6 +40,7 @@ class Request(NamedTuple):
     id: Id
     record: Any
     with_tags: bool = False  # the line has tokens, so its answer has their tags
+    translation: Any = None  # the record's translation, for a method that reads one
 
 
 class Refused(NamedTuple):
@@ -67,15 +64,30 @@ class LineFormat:
     """Takes how many of the best answers or rationales to give, and whether rationales were asked for."""
 
 
-def request(kind: str, task: str, number: int, line: bytes) -> Request | Refused:
+def request(kind: str, task: str, number: int, line: bytes, reads_translations: bool = False) -> Request | Refused:
     """Reads line `number`, counted from 1. A blank line is refused too, so that line i of the output answers line i."""
     id_: Id = number
     try:
         values = _object(line)
         id_ = _id(values, number)
-        return LINE_FORMATS[kind].request(id_, f"line {number}", task, values)
+        asked = LINE_FORMATS[kind].request(id_, f"line {number}", task, values)
+        if reads_translations:
+            return asked._replace(translation=_translation(kind, task, number, values))
+        if "translation" in values:
+            raise BadLine("expected no 'translation', since the model's method reads none")
+        return asked
     except BadLine as error:
         return Refused(id_, f"line {number}: {error}")
+
+
+def _translation(kind: str, task: str, number: int, values: dict[str, Any]) -> Any:
+    """Returns the record that the line's "translation" holds, an object with the same texts; None if it has none."""
+    translated = values.get("translation")
+    if translated is None:
+        return None
+    if not isinstance(translated, dict):
+        raise BadLine(f"expected 'translation', an object with the texts; found {_kind(translated)}")
+    return LINE_FORMATS[kind].request(None, f"line {number}", task, translated).record
 
 
 def _question(id_: Id, name: str, task: str, values: dict[str, Any]) -> Request:
@@ -208,31 +220,3 @@ def _spans(tokens: Sequence[Any], text: str) -> tuple[CharSpan, ...]:
 def _kind(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "a string", bool: "a truth value", type(None): "null"}
     return names.get(type(value), "a number")
-
-
-def words_of(text: str) -> tuple[CharSpan, ...]:
-    """Splits a text into words, for lines without tokens.
-
-    Runs of letters, digits and underscores with their marks are words; every other character is a word of its own, and
-    so is every letter of a script that is written without blanks. Marks and joiners stay with the character before
-    them, so that no emoji and no syllable is cut; other invisible characters separate words, as blanks do.
-    """
-    spans: list[CharSpan] = []
-    grows = False  # whether a letter would continue the last word
-    for index, char in enumerate(text):
-        category = unicodedata.category(char)
-        adjoins = bool(spans) and spans[-1].end == index
-        if adjoins and (category[0] == "M" or char in JOINERS or text[index - 1] == "\u200d"):
-            spans[-1] = CharSpan(spans[-1].start, index + 1)
-        elif category[0] == "Z" or category in ("Cc", "Cf"):
-            grows = False
-        elif (category[0] in "LMN" or category == "Pc") and not ALONE.match(char):
-            if grows and adjoins:
-                spans[-1] = CharSpan(spans[-1].start, index + 1)
-            else:
-                spans.append(CharSpan(index, index + 1))
-            grows = True
-        else:
-            spans.append(CharSpan(index, index + 1))
-            grows = False
-    return tuple(spans)

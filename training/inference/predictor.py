@@ -61,20 +61,12 @@ def precision_of(computing: Computing, device: torch.device) -> Literal["bf16", 
     return computing.precision
 
 
-def load_predictor(folder: str | Path, device: torch.device, translations: Translations | None = None) -> Predictor:
+def load_predictor(folder: str | Path, device: torch.device) -> Predictor:
     """Loads a model that this project has fine-tuned, or one of Hugging Face's for questions, tags or pairs.
 
-    `translations` are of the records that will be predicted, for a method that reads them; without, each record is read
-    beside itself.
-
-    Raises `InputError` if there is none, and `ConfigError` if its settings need more positions than it has or if it
-    does not read the translations.
+    Raises `InputError` if there is none, and `ConfigError` if its settings need more positions than it has.
     """
     loaded = load_finetuned(folder)
-    if translations and not loaded.settings.method.reads_translations:
-        raise ConfigError(
-            f"--translations: {folder} does not read any. Expected a model of a method that does, such as filter"
-        )
     text_encoder = TextEncoder(loaded.tokenizer)
     model = EncoderWithHeads(Encoder(cast(PreTrainedModel, loaded.language_model.base_model)), loaded.heads)
     if loaded.settings.max_tokens > model.encoder.max_tokens:
@@ -83,9 +75,22 @@ def load_predictor(folder: str | Path, device: torch.device, translations: Trans
             f"{model.encoder.max_tokens}"
         )
     model.to(device).eval()
-    given = {"translations": translations} if translations else {}
-    formulation = formulation_of(loaded.settings, text_encoder, **given)
+    formulation = formulation_of(loaded.settings, text_encoder)
     return Predictor(model, formulation, loaded.settings, text_encoder, device, loaded.provenance)
+
+
+def with_translations(predictor: Predictor, translations: Translations | None) -> Predictor:
+    """Returns the predictor with the translations of the records that it will predict; without any, a method that reads
+    translations reads each record beside itself. Raises `ConfigError` if the model's method reads none."""
+    if translations is None:
+        return predictor
+    formulation: Any = predictor.formulation
+    if not predictor.settings.method.reads_translations:
+        raise ConfigError(
+            f"--translations: a model of method {predictor.settings.method.name} reads none. Expected one of a method "
+            "that does, such as filter"
+        )
+    return predictor._replace(formulation=replace(formulation, translations=translations))
 
 
 def predict(

@@ -1,7 +1,7 @@
-"""An encoder of the XLM-R family over packed sequences, with its layers in view.
+"""An encoder over packed sequences, with its layers in view.
 
-This file alone knows how transformers builds these models (5.17 to before 6). Its oracle is the model's own forward
-over padded sequences, `Encoder.padded`.
+This file, `layers.py` and `disentangled.py` alone know how transformers builds these models (5.17 to before 6). Their
+oracle is the model's own forward over padded sequences, `Encoder.padded`.
 
 Shapes: N sequences, T tokens of a packed batch, Q tokens that give queries, L tokens of the longest sequence, D hidden
 size.
@@ -22,18 +22,28 @@ from transformers import AutoModel, PreTrainedModel
 
 from schemas.errors import ConfigError
 from training.models.attention import Bounds
+from training.models.disentangled import Disentangled
 from training.models.files import FAMILIES
-from training.models.layers import PostNorm
+from training.models.layers import PostNorm, PreNorm
 
 if TYPE_CHECKING:
     from training.data.batches import Packed
+
+LAYERS: dict[str, type[PostNorm]] = {
+    "xlm-roberta": PostNorm,
+    "roberta": PostNorm,
+    "bert": PostNorm,
+    "xlm-roberta-xl": PreNorm,
+    "deberta-v2": Disentangled,
+}
+"""How the layers of each of `FAMILIES` run."""
 
 Mix = Callable[[Tensor, Tensor], Tensor]
 """What `Encoder.run_mixed` calls: (sum_TD, hidden_TD) → sum_TD."""
 
 
 class Encoder(nn.Module):
-    """Runs an `XLMRobertaModel`, `RobertaModel` or `BertModel` over packed sequences. The model keeps its weights.
+    """Runs an encoder of one of `FAMILIES` over packed sequences. The model keeps its weights.
 
     In training mode it differs from the model's own forward in one thing: packed attention has no dropout of attention
     probabilities (`attention_probs_dropout_prob`); all other dropout is the model's. Every token has token type 0.
@@ -48,7 +58,7 @@ class Encoder(nn.Module):
                 f"{type(model).__name__} has model_type {model.config.model_type!r}. "
                 f"Expected one of {', '.join(FAMILIES)}, such as xlm-roberta-base"
             )
-        self.parts = PostNorm(model)
+        self.parts = LAYERS[model.config.model_type](model)
         self.model: Any = model
         self.checkpoint_activations = checkpoint_activations
         self.first_position: int = model.config.pad_token_id + 1 if FAMILIES[model.config.model_type] else 0
@@ -56,8 +66,7 @@ class Encoder(nn.Module):
     @classmethod
     def from_pretrained(cls, folder: str | Path) -> Encoder:
         """Loads the encoder, without heads, from a folder that holds safetensors."""
-        kwargs: dict[str, Any] = {"add_pooling_layer": False, "use_safetensors": True, "dtype": torch.float32}
-        return cls(AutoModel.from_pretrained(folder, **kwargs))
+        return cls(AutoModel.from_pretrained(folder, use_safetensors=True, dtype=torch.float32))
 
     @property
     def layers(self) -> nn.ModuleList:
@@ -96,9 +105,9 @@ class Encoder(nn.Module):
         Tokens between the same bounds see each other. Later layers may have other bounds, for instance to read a
         sentence and its translation first apart and then together.
         """
-        hidden_1TD, bounds = hidden_TD.unsqueeze(0), Bounds(bounds_N1, longest)
+        hidden_1TD, sequences = hidden_TD.unsqueeze(0), self.parts.sequences(Bounds(bounds_N1, longest))
         for layer in range(first, last):
-            hidden_1TD = self._kept(partial(self.parts.run, layer, bounds=bounds), hidden_1TD)
+            hidden_1TD = self._kept(partial(self.parts.run, layer, sequences=sequences), hidden_1TD)
         return hidden_1TD.squeeze(0)
 
     def run_mixed(self, hidden_TD: Tensor, layer: int, bounds_N1: Tensor, longest: int, mix: Mix) -> Tensor:
@@ -110,12 +119,13 @@ class Encoder(nn.Module):
 
         With `checkpoint_activations`, `mix` is called again in the backward pass, with the same numbers.
         """
-        bounds = Bounds(bounds_N1, longest)
+        sequences = self.parts.sequences(Bounds(bounds_N1, longest))
 
         def mixed(hidden_1TD: Tensor) -> Tensor:
-            sum_1TD = self.parts.attention_sum(layer, hidden_1TD, bounds)
+            sum_1TD = self.parts.attention_sum(layer, hidden_1TD, sequences)
             mixed_TD = mix(sum_1TD.squeeze(0), self.parts.attention_norm(layer, sum_1TD).squeeze(0))
-            return self.parts.feed_forward(layer, self.parts.attention_norm(layer, mixed_TD.unsqueeze(0)))
+            out_1TD = self.parts.feed_forward(layer, self.parts.attention_norm(layer, mixed_TD.unsqueeze(0)))
+            return self.parts.finish(layer, out_1TD, hidden_1TD, sequences)
 
         return self._kept(mixed, hidden_TD.unsqueeze(0)).squeeze(0)
 
@@ -138,7 +148,7 @@ class Encoder(nn.Module):
     def padded(self, inputs: Packed) -> Tensor:
         """Returns what `forward` returns, (T, D), computed by the model's own forward: slower; tests compare both."""
         ids_NL, mask_NL = inputs.padded(self.model.config.pad_token_id)
-        return self.model(input_ids=ids_NL, attention_mask=mask_NL).last_hidden_state[mask_NL]
+        return self.model(input_ids=ids_NL, attention_mask=mask_NL.long()).last_hidden_state[mask_NL]
 
 
 def _one_token(none: Packed) -> Packed:

@@ -24,14 +24,20 @@ class PostNorm:
         model.set_attn_implementation(PACKED_ATTENTION)
         self.encoder: Any = model.encoder
 
-    def run(self, layer: int, hidden_1TD: Tensor, bounds: Bounds) -> Tensor:
-        """Runs a whole layer."""
-        return self.encoder.layer[layer](hidden_1TD, bounds_N1=bounds.bounds_N1, longest=bounds.longest)
+    def sequences(self, bounds: Bounds) -> Any:
+        """Returns what the attention of one or more layers has to know of the sequences."""
+        return bounds
 
-    def attention_sum(self, layer: int, hidden_1TD: Tensor, bounds: Bounds) -> Tensor:
+    def run(self, layer: int, hidden_1TD: Tensor, sequences: Any) -> Tensor:
+        """Runs a whole layer."""
+        bounds_N1, longest = sequences
+        out_1TD = self.encoder.layer[layer](hidden_1TD, bounds_N1=bounds_N1, longest=longest)
+        return self.finish(layer, out_1TD, hidden_1TD, sequences)
+
+    def attention_sum(self, layer: int, hidden_1TD: Tensor, sequences: Any) -> Tensor:
         """Returns u, with dropout as in the layer."""
-        sublayer = self.encoder.layer[layer].attention
-        out_1TD, _ = sublayer.self(hidden_1TD, bounds_N1=bounds.bounds_N1, longest=bounds.longest)
+        sublayer, (bounds_N1, longest) = self.encoder.layer[layer].attention, sequences
+        out_1TD, _ = sublayer.self(hidden_1TD, bounds_N1=bounds_N1, longest=longest)
         return add_output(sublayer.output, out_1TD, hidden_1TD)
 
     def attention_norm(self, layer: int, sum_1TD: Tensor) -> Tensor:
@@ -45,8 +51,31 @@ class PostNorm:
         return add_output(sublayer.output, out_1QD, query_1QD)
 
     def feed_forward(self, layer: int, hidden_1TD: Tensor) -> Tensor:
-        """Returns the layer's output from x."""
+        """Returns the feed-forward sublayer's output from x."""
         return self.encoder.layer[layer].feed_forward_chunk(hidden_1TD)
+
+    def finish(self, layer: int, out_1TD: Tensor, hidden_1TD: Tensor, sequences: Any) -> Tensor:
+        """Returns the layer's output from the feed-forward sublayer's output and the layer's input."""
+        return out_1TD
+
+
+class PreNorm(PostNorm):
+    """The layers of an `XLMRobertaXLModel`. The last layer includes the norm that follows all layers."""
+
+    def attention_sum(self, layer: int, hidden_1TD: Tensor, sequences: Any) -> Tensor:
+        bounds_N1, longest = sequences
+        return self.encoder.layer[layer].attention(hidden_1TD, bounds_N1=bounds_N1, longest=longest)[0]
+
+    def attention_norm(self, layer: int, sum_1TD: Tensor) -> Tensor:
+        return sum_1TD
+
+    def cross_attention(self, layer: int, query_1QD: Tensor, queries: Bounds, key_1TD: Tensor, keys: Bounds) -> Tensor:
+        sublayer = self.encoder.layer[layer].attention
+        norm = sublayer.self_attn_layer_norm
+        return sublayer.output(attend(sublayer.self, norm(query_1QD), queries, norm(key_1TD), keys), query_1QD)
+
+    def finish(self, layer: int, out_1TD: Tensor, hidden_1TD: Tensor, sequences: Any) -> Tensor:
+        return self.encoder.LayerNorm(out_1TD) if layer == len(self.encoder.layer) - 1 else out_1TD
 
 
 def add_output(output: Any, out_1TD: Tensor, hidden_1TD: Tensor) -> Tensor:

@@ -26,9 +26,9 @@ def self_teaching_loss(scores: Sequence[Tensor], teacher: Sequence[Tensor], temp
     same_R = torch.ones(rows, dtype=torch.bool, device=scores[0].device)
     for scores_RC, p_RC in zip(scores, teacher, strict=True):
         p_RC = softened(p_RC, temperature)
-        impossible_RC = p_RC == 0
-        log_q_RC = (at_least_fp32(scores_RC) / temperature).log_softmax(dim=1).masked_fill(impossible_RC, 0.0)
-        log_p_RC = p_RC.masked_fill(impossible_RC, 1.0).log()
+        absent_RC = p_RC == 0
+        log_q_RC = (at_least_fp32(scores_RC) / temperature).log_softmax(dim=1).masked_fill(absent_RC, value=0.0)
+        log_p_RC = p_RC.masked_fill(absent_RC, value=1.0).log()
         total = total + (p_RC * (log_p_RC - log_q_RC)).sum()
         if rows:
             same_R &= scores_RC.argmax(dim=1) == p_RC.argmax(dim=1)

@@ -32,20 +32,22 @@ class LikelySpans(NamedTuple):
     score_K: np.ndarray  # float32: S
 
 
-def cls_scores(start_TH: Tensor, end_TH: Tensor, batch: MrcBatch) -> Tensor:
-    """Returns S_N, the score of each window's [CLS] pair, in fp32."""
-    cls_N = batch.inputs.bounds_N1[:-1].long()
-    return (at_least_fp32(start_TH[cls_N]) * at_least_fp32(end_TH[cls_N])).sum(dim=1)
-
-
-def best_spans(start_TH: Tensor, end_TH: Tensor, batch: MrcBatch, most: int, longest: int) -> TopSpans:
+def best_spans(
+    start_TH: Tensor,
+    end_TH: Tensor,
+    batch: MrcBatch,
+    most: int,
+    longest: int,
+    edges: tuple[Tensor, Tensor] | None = None,
+) -> TopSpans:
     """Finds the `most` spans with the best S in each window's context, of at most `longest` tokens; scores are S. Among
-    equal spans the earlier comes first, then the shorter."""
+    equal spans the earlier comes first, then the shorter. `edges`: begins_T and ends_T, true at the tokens where a span
+    may begin or end; without, it may everywhere."""
     cls_N, context_N = batch.inputs.bounds_N1[:-1].long(), batch.context_N2[:, 0]
     shape = len(cls_N), most
     first_NK, last_NK = context_N.new_full(shape, -1), context_N.new_full(shape, -1)
     score_NK = torch.full(shape, -torch.inf, device=context_N.device)
-    for chosen_n, scores_nRB in _tiles(start_TH, end_TH, batch, longest):
+    for chosen_n, scores_nRB in _tiles(start_TH, end_TH, batch, longest, edges):
         top = k_best(scores_nRB.amax(dim=2), partial(_from_starts, scores_nRB), most)
         offset_n1, none_nK = (context_N - cls_N)[chosen_n].unsqueeze(1), top.first_NK < 0
         first_NK[chosen_n] = (top.first_NK + offset_n1).masked_fill(none_nK, -1)
@@ -78,7 +80,9 @@ def likely_spans(
     return windows
 
 
-def _tiles(start_TH: Tensor, end_TH: Tensor, batch: MrcBatch, longest: int) -> Iterator[tuple[Tensor, Tensor]]:
+def _tiles(
+    start_TH: Tensor, end_TH: Tensor, batch: MrcBatch, longest: int, edges: tuple[Tensor, Tensor] | None = None
+) -> Iterator[tuple[Tensor, Tensor]]:
     """Yields the numbers of windows with contexts of similar length, and scores_nRB of their spans: [:, i, b] is S of
     the span of b + 1 tokens from the context's token i, -inf if it ends beyond the context.
 
@@ -103,6 +107,10 @@ def _tiles(start_TH: Tensor, end_TH: Tensor, batch: MrcBatch, longest: int) -> I
         with torch.autocast(start_TH.device.type, enabled=False):
             scores_nRR = at_least_fp32(start_TH[places_nR]) @ at_least_fp32(end_TH[places_nR]).mT
         scores_nRR = scores_nRR.masked_fill(~inside_nR.unsqueeze(1), -torch.inf)
+        if edges:
+            begins_T, ends_T = edges
+            allowed_nRR = begins_T[places_nR].unsqueeze(2) & ends_T[places_nR].unsqueeze(1)
+            scores_nRR = scores_nRR.masked_fill(~allowed_nRR, -torch.inf)
         # A view of row i from column i on: each row of the view begins columns + 1 values after the one above.
         padded = F.pad(scores_nRR, (0, width), value=-torch.inf)
         columns = rows + width

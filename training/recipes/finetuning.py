@@ -57,7 +57,8 @@ class FinetuneRecipe:
     steps: int = 0
     """Number of steps; 0 computes it from --epochs. CLISM uses 200 for few-shot training (CLISM, C)."""
     batch_size: int = 32
-    """Sequences per step, summed over all processes (CLISM, C; two-stage; mPMR, table 5)."""
+    """Sequences per step, summed over all processes (CLISM, C; two-stage; mPMR, table 5). In the unified method, a pair
+    counts as one, with the sequences of all its labels; a sentence counts once for each label."""
     optimizer: Literal["adam", "adamw"] = "adamw"
     """The optimizer. CLISM uses Adam (CLISM, C) and two-stage training AdamW (Implementation Details); mPMR names AdamW
     for pre-training (A.1) and does not say for fine-tuning."""
@@ -89,8 +90,8 @@ class FinetuneRecipe:
     seed: int = 1
     """Seed of new weights, the order of the examples and dropout."""
     stop_loss_factor: float = 0.0
-    """Stop with an error if the loss is more than this many times the largest of the last 100 steps; 0 never stops. A
-    loss that is not finite always stops the run."""
+    """Stop with an error if the loss is more than this many times the largest of the last 100 steps; 0 never
+    stops."""
 
     @property
     def warmup_steps(self) -> int:
@@ -138,6 +139,9 @@ MPMR_CONLL = _mpmr("conll", 32, 192, 16, 1e-5, 10)
 MPMR_ABSA = _mpmr("absa", 32, 192, 32, 2e-5, 20)
 MPMR_PAWS_X = _mpmr("paws_x", 64, 192, 16, 5e-5, 10)
 MPMR_XNLI = _mpmr("xnli", 64, 192, 32, 3e-5, 3)
+_RATIONALES = Unified(cells="all", template="sentences")
+MPMR_PAWS_X_RATIONALES = replace(MPMR_PAWS_X, name="mpmr_paws_x_rationales", method=_RATIONALES)
+MPMR_XNLI_RATIONALES = replace(MPMR_XNLI, name="mpmr_xnli_rationales", method=_RATIONALES)
 
 TWO_STAGE = FinetuneRecipe(name="two_stage", method=TwoStage(), epochs=8.0)
 TWO_STAGE_PAPER = replace(TWO_STAGE, name="two_stage_paper", method=TwoStage(temperature=10.0, gold_first=False))
@@ -214,6 +218,8 @@ _RECIPES_AND_SENTENCES = (
     (MPMR_ABSA, "mPMR on targets of sentiments, one query per sentiment"),
     (MPMR_PAWS_X, "mPMR on paraphrases of PAWS-X, one query per label, answered by [CLS]"),
     (MPMR_XNLI, "mPMR on entailment of XNLI, one query per label, answered by [CLS]"),
+    (MPMR_PAWS_X_RATIONALES, "mpmr_paws_x for rationales: each sentence is asked by the label and the other sentence"),
+    (MPMR_XNLI_RATIONALES, "mpmr_xnli for rationales: each sentence is asked by the label and the other sentence"),
     (TWO_STAGE, "hard learning and answer-aware contrastive learning over a baseline's best answers"),
     (TWO_STAGE_PAPER, "two_stage as the paper has it: the true answer keeps its rank, temperature 10"),
     (TWO_STAGE_HL, "two_stage with hard learning only"),
@@ -284,6 +290,13 @@ class FinetuneConfig:
     """Steps between checkpoints. One more is written at the end, or when SIGTERM or Ctrl-C stops the run."""
     keep_checkpoints: int = 1
     """Number of checkpoints to keep, the newest ones."""
+    write_checkpoints: Literal["auto", "background", "foreground"] = "auto"
+    """How checkpoints are written: in the background while the training goes on, for which they are copied to the
+    host's memory, three times the model's size; or in the foreground. auto: in the background if the device is a
+    GPU."""
+    stop_after_skipped: int = 5
+    """Stop with an error after this many steps in a row whose loss or gradient norm is not finite. Such a step changes
+    neither weights nor optimizer state; the log counts it. 1 stops at the first one."""
     micro_batch_tokens: int = 0
     """Approximate maximum of tokens that go through the encoder at once in each process; 0 takes the whole share of the
     batch. Smaller values take less memory and more time; the loss is the same."""

@@ -48,13 +48,17 @@ class MethodSettings:
     """"module:function" of what training needs besides the records, if anything: (config, records) → `RunData`. It runs
     on all ranks, after the first stage, whose model is `config.baseline`."""
 
+    rationales: ClassVar[_Paths] = {}
+    """Kind of task → "module:function" that adds the words that explain a prediction, for `predict --rationales`:
+    (formulation, records, predictions, predict, best) → predictions."""
+
+    def check(self, kind: str) -> None:
+        """Raises `ConfigError` if the settings cannot work for this kind of task."""
+
     def first_stage(self) -> MethodSettings | None:
         """Returns the method of the run whose model this method learns from, or None if it needs no such run. That run
         has the same recipe otherwise, and its folder is `baseline/` in this run's folder."""
         return None
-
-    def check(self) -> None:
-        """Raises `ConfigError` for settings that cannot work."""
 
 
 @dataclass(frozen=True)
@@ -97,10 +101,18 @@ class Unified(MethodSettings):
     formulations: ClassVar[_Paths] = {
         "qa": "training.methods.unified:UnifiedQuestions",
         "tagging": "training.methods.unified:UnifiedTags",
-        "pairs": "training.methods.unified:UnifiedPairs",
+        "pairs": "training.methods.unified_pairs:UnifiedPairs",
     }
     heads: ClassVar[_Paths] = {"wae": "training.models.heads:WaeExtractor"}
+    rationales: ClassVar[_Paths] = {"pairs": "training.methods.rationales:with_rationales"}
 
+    cells: Literal["auto", "cls", "context", "all"] = "auto"
+    """The scores that the loss is over. context: those of all spans of the text; cls: that of [CLS], which says whether
+    the query has an answer; all: both. auto: cls for pairs (mPMR, section 4), context for other tasks, as in the
+    released code. Pairs need cls, other tasks need context. With all, questions without an answer are learnt, too."""
+    template: Literal["label", "sentences"] = "label"
+    """The queries for a pair. label: one for each label, which describes it, asked of both sentences (mPMR, table 6);
+    sentences: two for each label, the label and one sentence, asked of the other (mPMR, section 4, for rationales)."""
     threshold: float = 0.5
     """Probability above which a span of the context is an entity or target. The paper is silent: this is the released
     code's value."""
@@ -109,6 +121,14 @@ class Unified(MethodSettings):
     An extractor of another size in the starting model is not used."""
     extractor_dropout: float = 0.1
     """Dropout inside the extractor: XLM-R's (mPMR, A.1)."""
+
+    def cells_of(self, kind: str) -> str:
+        """Returns what the loss is over for this kind of task: cls, context or all."""
+        return ("cls" if kind == "pairs" else "context") if self.cells == "auto" else self.cells
+
+    def check(self, kind: str) -> None:
+        if (needed := "cls" if kind == "pairs" else "context") not in (cells := self.cells_of(kind)) and cells != "all":
+            raise ConfigError(f"--cells {cells} trains nothing that {kind} needs. Expected {needed}, all or auto")
 
 
 @dataclass(frozen=True)
@@ -188,7 +208,7 @@ class Filter(MethodSettings):
         local = min(scaled_layers(self.local_layers, self.of_layers, layers), layers - (fusion > 0))
         return local, min(fusion, layers - local)
 
-    def check(self) -> None:
+    def check(self, kind: str) -> None:
         if min(self.local_layers, self.fusion_layers) < 0 or self.local_layers + self.fusion_layers > self.of_layers:
             raise ConfigError(
                 f"--local-layers {self.local_layers} and --fusion-layers {self.fusion_layers}: expected numbers from 0 "
@@ -297,3 +317,4 @@ def check_method(method: MethodSettings, kind: str) -> None:
             f"method {method.name} has nothing for {kind}. Methods for it: {', '.join(able)}. "
             "Take a recipe of one of those"
         )
+    method.check(kind)

@@ -1,4 +1,4 @@
-"""Lists our files in output folders: models, datasets of records, runs, evaluations, few-shot series and reports.
+"""Lists our files in output folders: models, datasets of records, runs, evaluations, few-shot series, suites, reports.
 
 Each kind of folder has a mark, a file that says what the folder is, and a function that lists its files
 (`schemas.runtime.output_folder`). Links are never ours. The module is free of torch and transformers.
@@ -34,8 +34,10 @@ from schemas.runtime.output_folder import (
 )
 
 RUN, MODEL, EVALUATION, SERIES, REPORT = "run.json", "polyspan.json", "evaluation.json", "few_shot.json", "report.html"
+SUITE = "suite.json"
 COMPARISON = "comparison.json"
 GENERATOR = '<meta name="generator" content="polyspan-train report">'
+MODELS = "models"  # folder of the models that pre-training keeps on its way
 FIRST_STAGE = "baseline"  # a run that another run makes before its own first step
 CANDIDATES, SOFT_LABELS = "candidates", "soft_labels"
 RUN_DATA = (CANDIDATES, SOFT_LABELS)  # datasets that a run may make before its own first step
@@ -45,7 +47,7 @@ _STEP = r"step-\d{8,}"
 _CHECKPOINT = r"(model\.safetensors|optimizer\.safetensors|state\.json)"
 SAFETENSORS_TEMPORARY = r"\.tmp[0-9A-Za-z]{6}"  # a file that safetensors is writing
 _OF_RUN = re.compile(
-    r"run\.json|metrics\.jsonl|dev\.jsonl|tensorboard/events\.out\.tfevents\.[^/]+"
+    r"(run|shards)\.json|metrics\.jsonl|dev\.jsonl|tensorboard/events\.out\.tfevents\.[^/]+"
     rf"|(checkpoints|{_PARTIAL.format('checkpoints')})/"
     rf"(step-\d{{8,}}/{_CHECKPOINT}|{_PARTIAL.format(_STEP)}/({_CHECKPOINT}|{SAFETENSORS_TEMPORARY}))"
 )
@@ -59,6 +61,9 @@ _OF_DATASET = re.compile(r"(data|rejects)/(part-\d{5}-of-\d{5}\.arrow|\d+)|READM
 _OF_EVALUATION = re.compile(r"report\.(json|txt)|evaluation\.json|predictions/[^/]+\.(json|jsonl|tsv|txt)")
 _OF_COMPARISON = (COMPARISON, "comparison.txt", REPORT)
 _OF_SERIES = ("few_shot.json", "few_shot.csv", "few_shot.svg")
+_OF_SUITE = re.compile(
+    r"suite\.json|results\.(json|md|tex|txt)|report\.html|submission/[^/]+/seed-\d+(-sample-\d+)?/[a-z]+/test-[\w-]+\.(json|tsv)"
+)
 _TEMPORARY = re.compile(r"(.*/)?\.[^/]+\.[0-9a-f]{32}\.partial(/.*)?")
 
 
@@ -121,6 +126,16 @@ def series_files(folder: Path) -> set[str] | None:
     return own
 
 
+def suite_files(folder: Path) -> set[str] | None:
+    """Lists the files of a benchmark's suite and its runs."""
+    if not is_suite(folder):
+        return None
+    own = {name for name in _files(folder) if _OF_SUITE.fullmatch(name)}
+    for run in folder.glob("*/*/seed-*"):
+        own |= _files_of_part(folder, run.relative_to(folder).as_posix(), run_files)
+    return own
+
+
 def report_files(folder: Path) -> set[str] | None:
     """Lists a report's file, whose head names our command."""
     path = folder / REPORT
@@ -150,6 +165,12 @@ def is_series(folder: Path) -> bool:
     """Returns whether the folder has a few_shot.json of ours."""
     about = _json(folder / SERIES)
     return about is not None and {"recipe", "test_task", "scores", "failed"} <= about.keys()
+
+
+def is_suite(folder: Path) -> bool:
+    """Returns whether the folder has a suite.json of ours."""
+    about = _json(folder / SUITE)
+    return about is not None and {"format_version", "suite", "tests", "cells", "failed"} <= about.keys()
 
 
 # --- progress of a run ------------------------------------------------------------------------------------------------
@@ -269,17 +290,21 @@ def _digest(path: str, size: int, changed: int) -> str:
 def _parts(folder: Path) -> Iterator[tuple[str, FilesOf]]:
     """Yields the folders in a run that are written as a whole, and the baseline's run."""
     yield from ((name, model_files) for name in ("model", "best", "last"))
-    for name in RUN_DATA:
-        yield name, dataset_files
+    yield from ((f"{MODELS}/{name}", model_files) for name in _names_in(folder / MODELS) if re.fullmatch(_STEP, name))
+    yield from ((name, dataset_files) for name in RUN_DATA)
     yield FIRST_STAGE, run_files
 
 
 def _evaluations(folder: Path) -> Iterator[tuple[str, FilesOf]]:
     """Yields a folder for each task, whether its results are complete or being written."""
-    results = folder / "results"
-    if results.is_dir() and not results.is_symlink():
-        names = {re.sub(r"^\.(.+)\.(new|old)$", r"\1", path.name) for path in results.iterdir()}
-        yield from ((f"results/{name}", evaluation_files) for name in sorted(names))
+    yield from ((f"results/{name}", evaluation_files) for name in _names_in(folder / "results"))
+
+
+def _names_in(folder: Path) -> list[str]:
+    """Lists the folders in a folder, also those that are being replaced."""
+    if not folder.is_dir() or folder.is_symlink():
+        return []
+    return sorted({re.sub(r"^\.(.+)\.(new|old)$", r"\1", path.name) for path in folder.iterdir()})
 
 
 def _files_of_part(folder: Path, part: str, files_of: FilesOf) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -26,6 +26,7 @@ class Task(NamedTuple):
     labels: tuple[str, ...] = ()  # the types of entities or targets, or the labels of pairs
     row: Callable[[Path, str], str] = _row_of_lang  # a gold file's path and language → the name of its row in reports
     premise_first: bool = False  # pairs: `sentence2` is the hypothesis
+    label_names: Mapping[str, str] = {}  # pairs: label → its name in queries, if another (mPMR, table 6)
 
     @property
     def shared(self) -> Kind:
@@ -44,6 +45,6 @@ TASKS = {
         "tagging", universal_ner.read, ENTITY_F1, universal_ner.LANGS, universal_ner.LABELS, row=universal_ner.row
     ),
     "absa": Task("tagging", absa.read, ENTITY_F1, absa.LANGS, absa.LABELS),
-    "paws_x": Task("pairs", paws_x.read, ACCURACY, paws_x.LANGS, paws_x.LABELS),
+    "paws_x": Task("pairs", paws_x.read, ACCURACY, paws_x.LANGS, paws_x.LABELS, label_names=paws_x.LABEL_NAMES),
     "xnli": Task("pairs", xnli.read, ACCURACY, xnli.LANGS, xnli.LABELS, premise_first=True),
 }

@@ -10,6 +10,7 @@ from training.tasks.files import FileRecords, lang_in
 
 LANGS = ("en", "de", "es", "fr", "ja", "ko", "zh")
 LABELS = ("0", "1")  # 1: a paraphrase
+LABEL_NAMES = {"0": "contradiction", "1": "entailment"}
 COLUMNS = {"id": "id", "sentence1": "sentence1", "sentence2": "sentence2", "label": "label"}
 
 

@@ -7,6 +7,7 @@ Queries are English for texts of all languages. Their spelling is that of table 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from schemas.mrc import MrcExample, PairExample, TaggingExample
 from schemas.spans import CharSpan
@@ -26,13 +27,12 @@ SPAN_QUERIES = {
     "NEU": '"NEU" . For aspect terms of neutral sentiment .',
 }
 
-# Table 6 has PAWS-X's two alone; XNLI's third is in our words.
+# By the label's name, `Task.label_names`. Table 6 has PAWS-X's two alone; XNLI's third is in our words.
 PAIR_QUERIES = {
     "contradiction": "Contradiction . The hypothesis is a sentence with a contradictory meaning to the premise .",
     "entailment": "Entailment . The hypothesis is a sentence with a similar meaning as the premise .",
     "neutral": "Neutral . The hypothesis is a sentence that the premise neither confirms nor contradicts .",
 }
-PARAPHRASES = {"0": "contradiction", "1": "entailment"}  # PAWS-X's labels, as table 6 reads them
 
 
 def span_query(label: str) -> str:
@@ -40,9 +40,13 @@ def span_query(label: str) -> str:
     return SPAN_QUERIES.get(label, f'"{label}" . Entities of the type {label.replace("-", " ").replace("_", " ")} .')
 
 
-def pair_query(label: str) -> str:
-    """Returns the query that asks whether a label is true of a pair."""
-    name = PARAPHRASES.get(label, label)
+def label_name(task: str, label: str) -> str:
+    """Returns a pair's label as queries name it: PAWS-X's "0" is "contradiction"."""
+    return TASKS[task].label_names.get(label, label) if task in TASKS else label
+
+
+def pair_query(name: str) -> str:
+    """Returns the query that asks whether the label of this name is true of a pair."""
     return PAIR_QUERIES.get(name, f"{name.capitalize()} . The relation of the hypothesis to the premise is {name} .")
 
 
@@ -59,7 +63,7 @@ def pair_queries(record: PairExample, labels: Sequence[str]) -> list[MrcExample]
     premise_first = record.task in TASKS and TASKS[record.task].premise_first
     hypothesis, premise = (second, first) if premise_first else (first, second)
     context = f"Hypothesis : {hypothesis} Premise : {premise}"
-    return [_unanswered(record, pair_query(label), context, label) for label in labels]
+    return [_unanswered(record, pair_query(label_name(record.task, label)), context, label) for label in labels]
 
 
 def rationale_queries(record: PairExample, label: str) -> tuple[MrcExample, MrcExample]:
@@ -68,11 +72,16 @@ def rationale_queries(record: PairExample, label: str) -> tuple[MrcExample, MrcE
 
     The first one's context is the first sentence; `label` names the sentence, "sentence1" or "sentence2".
     """
-    name = PARAPHRASES.get(label, label).capitalize()
+    name = label_name(record.task, label).capitalize()
     return (
         _unanswered(record, f"{name} . {record.sentence2}", record.sentence1, "sentence1"),
         _unanswered(record, f"{name} . {record.sentence1}", record.sentence2, "sentence2"),
     )
+
+
+def sentence_queries(record: PairExample, labels: Sequence[str]) -> list[MrcExample]:
+    """Returns the two queries of `rationale_queries` for each label, in their order; `label` is the label."""
+    return [replace(query, label=label) for label in labels for query in rationale_queries(record, label)]
 
 
 def _tag_query(record: TaggingExample, label: str) -> MrcExample:

@@ -46,6 +46,16 @@ class Translations:
     by_id: Mapping[_Key, Sequence[Translation]] = field(default_factory=dict)  # those without their original texts
     sources: tuple[Source, ...] = ()
 
+    @classmethod
+    def between(cls, pairs: Sequence[tuple[Record, Record]], target_lang: str) -> Translations:
+        """Returns the translations of records into `target_lang`, which are given as records."""
+        by_texts: dict[_TextsKey, list[Translation]] = {}
+        for record, translated in pairs:
+            langs = LangPair(record.lang, target_lang)
+            translation = _translation_of(translated, record.task, langs, unlabelled=True)
+            by_texts.setdefault((record.lang, texts_of(record)), []).append(translation)
+        return cls(by_texts)
+
     def of(self, record: Record) -> dict[str, Translation]:
         """Returns target language → translation of the record, in the order of the languages' codes. Of several
         translations into one language, the first that was read is taken."""

@@ -61,30 +61,89 @@ def test_a_ratio_of_zero_gives_the_plain_encoder(family: str, layer: int) -> Non
         torch.testing.assert_close(mixed[name], gradient, rtol=1e-5, atol=1e-5, msg=name)
 
 
-@pytest.mark.parametrize("family", ["xlm-roberta", "roberta", "bert"])
+@pytest.mark.parametrize("family", ["xlm-roberta", "roberta", "bert", "xlm-roberta-xl", "deberta-v3"])
 def test_a_mixed_layer_is_what_the_paper_describes(family: str) -> None:
     encoder = encoder_of(family).double()
     inputs, _, _ = packed_pairs()
     found_TD = encoder.run(encoder.embed(inputs), 0, 1, inputs.bounds_N1, inputs.longest)
-    expected_TD = paper_layer(encoder.layers[1], found_TD, ratio=0.3)
+    layer = PreNormPaper(encoder) if family == "xlm-roberta-xl" else Paper(encoder)
     mixed_TD = encoder.run_mixed(found_TD, 1, inputs.bounds_N1, inputs.longest, mix_of(encoder, 1, 0.3))
-    torch.testing.assert_close(mixed_TD, expected_TD, rtol=0, atol=1e-12)
+
+    torch.testing.assert_close(mixed_TD, layer.output(found_TD, ratio=0.3), rtol=0, atol=1e-12)
 
 
-def paper_layer(layer: Any, hidden_TD: Tensor, ratio: float) -> Tensor:
-    """The layer of section 4.1 over padded targets and sources, from the layer's weights alone."""
-    target_TD, source_TD = hidden_TD.split([sum(TARGETS), sum(SOURCES)])
-    (h_T, mask_T), (h_S, mask_S) = padded(target_TD, TARGETS), padded(source_TD, SOURCES)
-    norm = layer.attention.output.LayerNorm
-    u_T, u_S = h_T + multi_head(layer, h_T, h_T, mask_T), h_S + multi_head(layer, h_S, h_S, mask_S)  # (2)
-    x_T, x_S = normed(norm, u_T), normed(norm, u_S)
-    c_T = x_T + multi_head(layer, x_T, x_S, mask_S)  # (3)
-    x_T = normed(norm, ratio * c_T + (1 - ratio) * u_T)  # (4)
-    outs = []
-    for x, mask in ((x_T, mask_T), (x_S, mask_S)):
-        inner = gelu(affine(layer.intermediate.dense, x))
-        outs.append(normed(layer.output.LayerNorm, x + affine(layer.output.dense, inner))[mask])
-    return torch.cat(outs)
+class Paper:
+    """The layer of section 4.1 over padded targets and sources, from the weights of the second layer alone."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        self.model, self.layer = encoder.model, encoder.layers[1]
+
+    def output(self, hidden_TD: Tensor, ratio: float) -> Tensor:
+        target_TD, source_TD = hidden_TD.split([sum(TARGETS), sum(SOURCES)])
+        (h_T, mask_T), (h_S, mask_S) = padded(target_TD, TARGETS), padded(source_TD, SOURCES)
+        u_T, u_S = h_T + self.multi_head(h_T, h_T, mask_T), h_S + self.multi_head(h_S, h_S, mask_S)  # (2)
+        x_T, x_S = self.norm(u_T), self.norm(u_S)
+        c_T = x_T + self.multi_head(x_T, x_S, mask_S)  # (3)
+        x_T = self.norm(ratio * c_T + (1 - ratio) * u_T)  # (4)
+        return torch.cat([self.feed_forward(x_T)[mask_T], self.feed_forward(x_S)[mask_S]])
+
+    def norm(self, u: Tensor) -> Tensor:
+        return normed(self.layer.attention.output.LayerNorm, u)
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        return normed(self.layer.output.LayerNorm, x + self.inner(x))
+
+    def inner(self, x: Tensor) -> Tensor:
+        return affine(self.layer.output.dense, gelu(affine(self.layer.intermediate.dense, x)))
+
+    def multi_head(self, query_NLD: Tensor, key_NMD: Tensor, mask_NM: Tensor) -> Tensor:
+        """MultiHead(Q, K, V) with V = K (equations 9 to 11), head by head."""
+        own, width, heads = self.layer.attention.self, 16, []
+        names = ("query_proj", "key_proj", "value_proj") if hasattr(own, "query_proj") else ("query", "key", "value")
+        to_query, to_key, to_value = (getattr(own, name) for name in names)
+        queries, keys, values = affine(to_query, query_NLD), affine(to_key, key_NMD), affine(to_value, key_NMD)
+        for start in range(0, 32, width):
+            q, k, v = (each[..., start : start + width] for each in (queries, keys, values))
+            if hasattr(own, "query_proj"):
+                scores_NLM = self.disentangled(q, k, start, to_query, to_key)
+            else:
+                scores_NLM = q @ k.transpose(1, 2) / math.sqrt(width)
+            scores_NLM = scores_NLM.masked_fill(~mask_NM.unsqueeze(1), -math.inf)
+            heads.append(scores_NLM.exp() / scores_NLM.exp().sum(dim=2, keepdim=True) @ v)
+        return affine(self.layer.attention.output.dense, torch.cat(heads, dim=2))
+
+    def disentangled(self, q_NLK: Tensor, k_NMK: Tensor, start: int, to_query: Any, to_key: Any) -> Tensor:
+        """DeBERTa's scores (He et al. 2021, equation 4), with positions in 16 buckets and the weights of content."""
+        own = self.model.encoder
+        positions_RD = normed(own.LayerNorm, own.rel_embeddings.weight)
+        r_query, r_key = (affine(layer, positions_RD)[:, start : start + 16] for layer in (to_query, to_key))
+        scores_NLM = q_NLK @ k_NMK.transpose(1, 2)
+        for i, j in itertools.product(range(q_NLK.shape[1]), range(k_NMK.shape[1])):
+            row = 16 + bucket(i - j)
+            scores_NLM[:, i, j] += q_NLK[:, i] @ r_key[row] + k_NMK[:, j] @ r_query[row]
+        return scores_NLM / math.sqrt(3 * 16)
+
+
+class PreNormPaper(Paper):
+    """The same mixture in XLM-R XL, whose sublayers normalize what they read and nothing else."""
+
+    def norm(self, u: Tensor) -> Tensor:
+        return u
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        return x + self.inner(normed(self.layer.LayerNorm, x))
+
+    def multi_head(self, query_NLD: Tensor, key_NMD: Tensor, mask_NM: Tensor) -> Tensor:
+        norm = self.layer.attention.self_attn_layer_norm
+        return super().multi_head(normed(norm, query_NLD), normed(norm, key_NMD), mask_NM)
+
+
+def bucket(difference: int, middle: int = 8, most: int = 66) -> int:
+    """Up to 8 tokens away the difference itself, further away its logarithm."""
+    if abs(difference) <= middle:
+        return difference
+    share = math.log(abs(difference) / middle) / math.log((most - 1) / middle)
+    return int(math.copysign(math.ceil(share * (middle - 1)) + middle, difference))
 
 
 def padded(hidden_TD: Tensor, lengths: tuple[int, ...]) -> tuple[Tensor, Tensor]:
@@ -92,17 +151,6 @@ def padded(hidden_TD: Tensor, lengths: tuple[int, ...]) -> tuple[Tensor, Tensor]
     mask_NL = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
     hidden_NLD[mask_NL] = hidden_TD
     return hidden_NLD, mask_NL
-
-
-def multi_head(layer: Any, query_NLD: Tensor, key_NMD: Tensor, mask_NM: Tensor) -> Tensor:
-    """MultiHead(Q, K, V) with V = K (equations 9 to 11), head by head."""
-    own, width, heads = layer.attention.self, 16, []
-    queries, keys, values = affine(own.query, query_NLD), affine(own.key, key_NMD), affine(own.value, key_NMD)
-    for start in range(0, 32, width):
-        q, k, v = (each[..., start : start + width] for each in (queries, keys, values))
-        scores_NLM = (q @ k.transpose(1, 2) / math.sqrt(width)).masked_fill(~mask_NM.unsqueeze(1), -math.inf)
-        heads.append(scores_NLM.exp() / scores_NLM.exp().sum(dim=2, keepdim=True) @ v)
-    return affine(layer.attention.output.dense, torch.cat(heads, dim=2))
 
 
 def affine(layer: Any, x: Tensor) -> Tensor:

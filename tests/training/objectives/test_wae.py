@@ -12,16 +12,16 @@ from torch.profiler import ProfilerActivity, profile
 
 from tests.training.objectives.samples import WaeModel, wae_batch, wae_examples
 from training.data.batches import WaeBatch
-from training.objectives.wae import valid_pairs, wae_loss
+from training.objectives.wae import cls_loss, valid_pairs, wae_loss
 
 
-def slow_loss(start_TH: Tensor, end_TH: Tensor, batch: WaeBatch) -> tuple[Tensor, int]:
+def slow_loss(start_TH: Tensor, end_TH: Tensor, batch: WaeBatch, with_cls: bool = True) -> tuple[Tensor, int]:
     """As the definition says: dense scores and labels of each sequence, pair by pair."""
     answers = set(zip(batch.answer_start_A.tolist(), batch.answer_end_A.tolist(), strict=True))
     total, count = start_TH.new_zeros(()), 0
     for n, (first, last) in enumerate(batch.context_N2.tolist()):
         cls = int(batch.inputs.bounds_N1[n])
-        places = [cls, *range(first, last)]
+        places = [cls, *range(first, last)] if with_cls else [*range(first, last)]
         for row, i in enumerate(places):
             for j in places[row:]:
                 label = float(batch.answerable_N[n] if i == j == cls else (i, j) in answers)
@@ -36,15 +36,22 @@ def random_factors(batch: WaeBatch, size: int = 3, dtype: torch.dtype = torch.fl
     return [torch.randn(batch.inputs.tokens, size, dtype=dtype, requires_grad=True) for _ in range(2)]
 
 
-@given(number=st.integers(1, 7), seed=st.integers(0, 50), tile=st.sampled_from([1, 150, 250, 1 << 22]))
+@given(
+    number=st.integers(1, 7),
+    seed=st.integers(0, 50),
+    tile=st.sampled_from([1, 150, 250, 1 << 22]),
+    with_cls=st.booleans(),
+)
 @settings(max_examples=25, deadline=None)
-def test_equals_the_dense_loss_with_its_gradient_whatever_the_tile(number: int, seed: int, tile: int) -> None:
+def test_equals_the_dense_loss_with_its_gradient_whatever_the_tile(
+    number: int, seed: int, tile: int, with_cls: bool
+) -> None:
     batch = wae_batch(wae_examples(number, seed))
     factors = random_factors(batch)
-    loss = wae_loss(*factors, batch, tile=tile)
-    expected, count = slow_loss(*factors, batch)
+    loss = wae_loss(*factors, batch, tile=tile, with_cls=with_cls)
+    expected, count = slow_loss(*factors, batch, with_cls)
     torch.testing.assert_close(loss.total, expected)
-    assert loss.count == valid_pairs(batch) == count
+    assert loss.count == valid_pairs(batch, with_cls) == count
     found, wanted = torch.autograd.grad(loss.total, factors), torch.autograd.grad(expected, factors)
     torch.testing.assert_close(found, wanted, rtol=0, atol=1e-10)
 
@@ -61,6 +68,33 @@ def test_only_cls_and_context_of_the_own_sequence_are_read() -> None:
     read = set(batch.inputs.bounds_N1[:-1].tolist()).union(*(range(*each) for each in batch.context_N2.tolist()))
     for each in factors:
         assert {place for place, row in enumerate(each.grad) if row.any()} == read
+
+
+def test_the_loss_of_cls_alone_is_that_of_its_cell_and_counts_sequences() -> None:
+    batch = wae_batch(wae_examples(5))
+    factors = random_factors(batch)
+    loss = cls_loss(*factors, batch)
+    cls = batch.inputs.bounds_N1[:-1].tolist()
+    expected = sum(
+        binary_cross_entropy_with_logits(factors[0][place] @ factors[1][place], answerable.double())
+        for place, answerable in zip(cls, batch.answerable_N, strict=True)
+    )
+    torch.testing.assert_close(loss.total, expected)
+    assert loss.count == 5
+    loss.total.backward()
+    for each in factors:
+        assert {place for place, row in enumerate(each.grad) if row.any()} == {*cls}
+
+
+def test_without_cls_the_best_span_of_the_context_is_compared() -> None:
+    batch = wae_batch(
+        [{"ids": [0] * 9, "context": (4, 8), "answers": [(4, 4)]}, {"ids": [0] * 4, "context": (3, 3), "answers": []}]
+    )
+    start_TH, end_TH = torch.zeros(13, 1), torch.zeros(13, 1)
+    start_TH[4], end_TH[4] = 2, 2
+    assert {
+        name: each.tolist() for name, each in wae_loss(start_TH, end_TH, batch, with_cls=False).figures.items()
+    } == {"exact": [1, 1]}
 
 
 def test_figures_count_right_cls_scores_and_best_spans_that_are_answers() -> None:
@@ -127,6 +161,7 @@ def test_a_context_may_be_empty() -> None:
     batch = wae_batch([{"ids": [0] * 4, "context": (3, 3), "answers": []}])
     factors = random_factors(batch)
     torch.testing.assert_close(wae_loss(*factors, batch).total, slow_loss(*factors, batch)[0])
+    assert wae_loss(*factors, batch, with_cls=False).total == 0
 
 
 def peak_bytes(work: Callable[[], None]) -> int:

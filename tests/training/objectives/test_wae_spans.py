@@ -14,7 +14,8 @@ from torch import Tensor
 
 from training.data.task_batches import MrcBatch, MrcWindow, mrc_batch
 from training.objectives import wae_spans
-from training.objectives.wae_spans import best_spans, cls_scores, likely_spans
+from training.objectives.wae import cls_scores
+from training.objectives.wae_spans import best_spans, likely_spans
 
 
 def window(query: int, context: int) -> MrcWindow:
