@@ -292,7 +292,7 @@ class XMixup(MethodSettings):
         """
         return min(scaled_layers(self.layer, self.of_layers, layers) if self.of_layers else self.layer, layers)
 
-    def check(self) -> None:
+    def check(self, kind: str) -> None:
         if self.layer < 1 or self.of_layers < 0 or (self.of_layers and self.layer > self.of_layers):
             raise ConfigError(f"--layer {self.layer}: expected 1 to {self.of_layers or 'any'} (--of-layers)")
         for name in ("max_ratio", "alpha"):
