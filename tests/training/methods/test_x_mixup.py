@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.training.methods.fitting import predict_all, reader_of
 from tests.training.mixup_records import LABELS, read, record_of, records, reversed_words
@@ -26,11 +27,13 @@ from training.methods.registry import formulation_of
 from training.methods.x_mixup import XMixupFormulation, bounds_of
 from training.models.folder import Pretrained, load_model
 from training.objectives import Loss, normalised
+from training.objectives.consistency import prediction_consistency, representation_consistency, sequence_means
 from training.recipes.finetuning import InferenceSettings
 from training.recipes.methods import Plain, XMixup
 from training.tasks.translations import Translations
 
 KINDS = ("qa", "tagging", "pairs")
+aten = torch.ops.aten
 METHOD = XMixup(layer=2, of_layers=0)
 
 
@@ -351,3 +354,33 @@ def test_head_of_the_ratio_is_trained_and_kept(mixup, xlmr_folder) -> None:
     sums(formulation.losses(model, batch, None), formulation.weights).backward()
     mixing: Any = model.heads["mixing"]
     assert mixing.weight.grad.abs().item() > 0 and mixing.bias.grad.abs().item() > 0
+
+
+class Waits(TorchDispatchMode):
+    """Collects the operations that need a tensor's values on the host: on a GPU, the host waits for them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func.overloadpacket in (aten._local_scalar_dense, aten.nonzero, aten.equal, aten.unique_dim, aten._unique2):
+            self.found.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_mixing_and_consistency_wait_for_no_value(mixup, xlmr_folder, kind) -> None:
+    formulation = mixup(kind)
+    model = model_of(formulation, xlmr_folder)
+    batch = formulation.batch(formulation.training_features(records(kind)))
+    with Waits() as waits:
+        hidden_TD = formulation.hidden(model, batch)
+        means_ND = sequence_means(hidden_TD, batch.inputs.bounds_N1, batch.is_text_T)
+        losses = [representation_consistency(means_ND[::2], means_ND[1::2])]
+        losses += [prediction_consistency(means_ND[::2], means_ND[1::2])]
+        sum(loss.total for loss in losses).backward()
+    assert waits.found == []
+    with Waits() as waits:
+        means_ND.sum().item()
+    assert len(waits.found) == 1  # they are seen
