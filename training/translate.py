@@ -49,7 +49,6 @@ from schemas.spans import CharSpan
 from schemas.translations import Translation, TranslationCounts, kind_of, texts_of
 from training.checks.translate import given_codes, langs_of
 from training.data.dataset_writer import check_free, fill_folder, holds_dataset
-from training.inference.json_requests import words_of
 from training.inference.projection import (
     UNKNOWN,
     Labels,
@@ -68,6 +67,7 @@ from training.runtime import atomic_write
 from training.runtime.outputs import digest_of, translation_files
 from training.tasks.files import Record
 from training.tasks.records import read_records
+from training.tasks.words import words_of
 
 if TYPE_CHECKING:
     from training.inference.translator import Translator
