@@ -66,7 +66,10 @@ class Encoder(nn.Module):
     @classmethod
     def from_pretrained(cls, folder: str | Path) -> Encoder:
         """Loads the encoder, without heads, from a folder that holds safetensors."""
-        return cls(AutoModel.from_pretrained(folder, use_safetensors=True, dtype=torch.float32))
+        model = AutoModel.from_pretrained(folder, use_safetensors=True, dtype=torch.float32)
+        if hasattr(model, "pooler"):
+            model.pooler = None
+        return cls(model)
 
     @property
     def layers(self) -> nn.ModuleList:

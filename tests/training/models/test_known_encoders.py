@@ -13,6 +13,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoModelForQuestionAnswering
 
+from schemas.errors import InputError
 from tests.training.models.families import MDEBERTA, family_folder
 from tests.training.people import people_config
 from training.data.batches import pack
@@ -155,3 +156,12 @@ def test_a_known_encoder_is_fine_tuned_saved_loaded_and_asked(
     predictor = load_predictor(model, torch.device("cpu"))
     records = read_records(given.dev, "squad", ["en"]).records
     assert len(predict(predictor.model, predictor.formulation, records, predictor.device)) == len(records)
+
+
+def test_a_pickled_deberta_is_converted_without_the_random_head_that_transformers_would_give_it(
+    folder_of: Callable[..., Path],
+) -> None:
+    folder = folder_of("microsoft/mdeberta-v3-base", ["Anna lives in Hanoi."])
+    (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+    with pytest.raises(InputError, match=r"pytorch_model.bin is a pickle.*\n.*import AutoModel as M"):
+        load_model(folder)
