@@ -73,7 +73,7 @@ def ended(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> tuple[int,
 
 
 @pytest.mark.parametrize(
-    "size, file", [("16k", "checkpoints/.step-00000002"), ("3m", "optimizer.safetensors"), ("8m", "run/model")]
+    "size, file", [("20k", "checkpoints/.step-00000002"), ("3m", "optimizer.safetensors"), ("8m", "run/model")]
 )
 def test_a_full_disk_is_reported_in_one_line_by_every_writer(
     size: str, file: str, tmp_path: Path, mount: Mount, capfd: pytest.CaptureFixture[str]
