@@ -72,8 +72,10 @@ def has_model(folder: Path) -> bool:
     return outputs.is_complete(folder)
 
 
-def pretraining(folder: Path, overwrite: bool = False) -> Case:
+def pretraining(folder: Path, overwrite: bool = False, in_background: bool = False) -> Case:
     config = replace(small("tiny_clism", folder, steps=4), checkpoint_every=1)
+    if in_background:
+        config = replace(config, write_checkpoints="background")
     before = None
     if overwrite:
         before = made(folder, lambda output: pretrain(replace(config, output=str(output))))
@@ -152,6 +154,7 @@ def series(folder: Path) -> Case:
 
 CASES: dict[str, Callable[[Path], Case]] = {
     "pretrain": pretraining,
+    "pretrain in background": lambda folder: pretraining(folder, in_background=True),
     "pretrain --overwrite": lambda folder: pretraining(folder, overwrite=True),
     "finetune": fine_tuning,
     "finetune --overwrite": lambda folder: fine_tuning(folder, overwrite=True),

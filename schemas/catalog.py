@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from schemas import anchor_mrc, candidates, clism, mrc
+from schemas import anchor_mrc, candidates, clism, mrc, soft_labels, translations
 from schemas.rejects import Reject
 from schemas.spec import SchemaSpec
 
@@ -15,7 +15,9 @@ SCHEMAS: dict[str, SchemaSpec] = {
     "mrc/1": mrc.MRC_1_SPEC,
     "mrc/2": mrc.MRC_2_SPEC,
     "pair/1": mrc.PAIR_SPEC,
+    "soft_labels/1": soft_labels.SPEC,
     "tagging/1": mrc.TAGGING_SPEC,
+    "translations/1": translations.SPEC,
 }
 
 REJECTS = "rejects/1"

@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def usage() -> str:
-    return USAGE.format(commands="\n".join(f"  {name:<12}{command.about}" for name, command in COMMANDS.items()))
+    return USAGE.format(commands="\n".join(f"  {name:<19}{command.about}" for name, command in COMMANDS.items()))
 
 
 @contextmanager
@@ -313,11 +313,24 @@ COMMANDS = {
         exit_with,
         recipes=Recipes(FINETUNE_RECIPES, FINETUNE_ABOUT, "--train FILE … --test FILE …", TASK_AND_MODEL),
     ),
+    "benchmark": Command(
+        "a suite of methods × tasks × languages × seeds: finetune, evaluate, a paper's tables",
+        "training.recipes.suites:BenchmarkConfig",
+        "training.benchmark:run",
+        exit_with,
+    ),
     "report": Command(
         "runs → one table, and a page with their curves",
         "training.report:ReportConfig",
         "training.report:run",
         print_text,
+    ),
+    "compare-languages": Command(
+        "models and the same records in several languages → how similar their representations are",
+        "training.recipes.language_comparison:LanguageComparisonConfig",
+        "training.compare_languages:run",
+        print_text,
+        ("training.checks.language_comparison:check_comparison",),
     ),
     "score": Command(
         "predictions and a benchmark's files → its figures, as its authors compute them",

@@ -18,6 +18,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -28,7 +29,7 @@ from schemas.errors import ConfigError, InputError
 from schemas.runtime.output_folder import check_output, locked, recover
 from schemas.runtime.shown_paths import shown_path
 from training import score
-from training.checks.inference import checked, output_of
+from training.checks.inference import checked, evaluations_of, output_of
 from training.engine.metrics_log import NOTED
 from training.engine.run_folder import shown_recipe
 from training.inference.predictor import (
@@ -39,6 +40,7 @@ from training.inference.predictor import (
     model_in,
     precision_of,
     predict,
+    with_translations,
 )
 from training.methods.base import EncoderWithHeads
 from training.methods.formulation import Formulation
@@ -56,6 +58,7 @@ from training.tasks.catalog import TASKS, Task
 from training.tasks.files import FileLedger, Flags
 from training.tasks.kinds import unresolved_entities
 from training.tasks.predictions import Prediction
+from training.tasks.translations import Translations, read_translations
 
 Unresolved = list[tuple[Entity, ...]] | None  # likely entities of each sentence of a file, if the model reports them
 
@@ -66,25 +69,52 @@ def run(config: EvaluateConfig) -> str:
     Raises `ConfigError` for what cannot work and `InputError` for files that cannot be read, both before anything is
     predicted; `InputError` after that where files turn out to have no labels.
     """
-    return FORMATS[config.reporting.format](evaluate(config))
+    scored = evaluate_tasks(evaluations_of(config))
+    for each in scored:
+        if isinstance(each, InputError):
+            raise each
+    reports = [each for each in scored if isinstance(each, Report)]
+    if config.reporting.format == "json" and len(reports) > 1:
+        return json.dumps([json.loads(as_json(report)) for report in reports], indent=2, ensure_ascii=False) + "\n"
+    return "\n".join(map(FORMATS[config.reporting.format], reports))
 
 
 def evaluate(config: EvaluateConfig) -> Report:
-    """Writes the output folder and returns the report. Raises as `run` does."""
-    output = output_of(config)
-    recover(output, evaluation_files)
-    check_output(output, evaluation_files, inputs_of(config))
-    scoring, task = checked(config, output)
-    golds = read_golds(config, scoring, task)
-    with locked(output):
-        return evaluate_into(output, config, golds, task)
+    """Writes the output folder of one task and returns the report. Raises as `run` does."""
+    (scored,) = evaluate_tasks([config])
+    if isinstance(scored, InputError):
+        raise scored
+    return scored
 
 
-def evaluate_into(output: Path, config: EvaluateConfig, golds: Sequence[Gold], task: Task) -> Report:
-    """Writes the output folder in place of an older evaluation. The caller holds the folder's lock."""
-    predictor = load_predictor(model_in(config.model), device_of(config.computing))
-    for warning in label_warnings(predictor.settings, config.model, config.task, task):
-        log(warning)
+def evaluate_tasks(configs: Sequence[EvaluateConfig]) -> list[Report | InputError]:
+    """Evaluates one model on several tasks and loads it once. Returns a report for each task, or an error if its files
+    have no labels; such predictions are written too. Raises as `run` does before anything is predicted."""
+    prepared = []
+    for config in configs:
+        output = output_of(config)
+        recover(output, evaluation_files)
+        check_output(output, evaluation_files, inputs_of(config))
+        scoring, task = checked(config, output)
+        prepared.append((output, config, read_golds(config, scoring, task), task))
+    with ExitStack() as locks:
+        for output, *_ in prepared:
+            locks.enter_context(locked(output))
+        predictor = load_predictor(model_in(configs[0].model), device_of(configs[0].computing))
+        for _, config, _, task in prepared:
+            for warning in label_warnings(predictor.settings, config.model, config.task, task):
+                log(warning)
+        return [
+            evaluate_into(output, config, golds, task, with_translations(predictor, translations_of(config)))
+            for output, config, golds, task in prepared
+        ]
+
+
+def evaluate_into(
+    output: Path, config: EvaluateConfig, golds: Sequence[Gold], task: Task, predictor: Predictor
+) -> Report | InputError:
+    """Writes the output folder in place of an older evaluation. The caller holds the folder's lock. If nothing can be
+    scored, the folder keeps the predictions, which took longer."""
     with atomic_write.folder(output, evaluation_files) as beside:
         scoring = scoring_of(config, beside, golds)
         list_files(beside, config.task, scoring.predictions)
@@ -92,10 +122,16 @@ def evaluate_into(output: Path, config: EvaluateConfig, golds: Sequence[Gold], t
         scored = report_or_error(config, scoring, golds, unresolved, output)
         if isinstance(scored, Report):
             write_report(beside, scored, origin(config, predictor))
-    if isinstance(scored, InputError):  # the folder keeps the predictions, which took longer
-        raise scored
-    log(f"Written: {output}")
+    if isinstance(scored, Report):
+        log(f"Written: {output}")
     return scored
+
+
+def translations_of(config: EvaluateConfig) -> Translations | None:
+    """Reads the translations of the gold files' records; None if none are given."""
+    if not config.translations:
+        return None
+    return read_translations(config.translations, config.task, config.translation_langs)
 
 
 def scoring_of(config: EvaluateConfig, folder: Path, golds: Sequence[Gold]) -> ScoreConfig:
@@ -169,7 +205,12 @@ def list_files(folder: Path, task: str, predictions: Sequence[Path]) -> None:
 
 def inputs_of(config: EvaluateConfig) -> dict[str, Sequence[str | Path]]:
     """Returns the paths that must not be in the output folder, by the option that names them."""
-    return {"MODEL": [config.model], "--gold": config.gold, "--labels": config.labels}
+    return {
+        "MODEL": [config.model],
+        "--gold": config.gold,
+        "--labels": config.labels,
+        "--translations": config.translations,
+    }
 
 
 class Gold(NamedTuple):

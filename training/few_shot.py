@@ -10,27 +10,19 @@ OUT/
 from __future__ import annotations
 
 import json
-import sys
-import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from schemas.errors import ConfigError, DatasetError, InputError
+from schemas.errors import ConfigError
 from schemas.runtime.output_folder import (
     LOCK,
     NEW,
-    begin_replacement,
     delete_files,
-    delete_output,
     delete_temporary_files,
     finish_replacement,
-    locked,
     needs_tidying,
-    recover,
-    tidy,
 )
 from schemas.runtime.shown_paths import shown_paths
 from training.checks.few_shot import check_files, check_inputs
@@ -51,10 +43,8 @@ from training.reports import plots
 from training.reports.few_shot_series import Scores, Series, as_csv, curves_of, read_series, table_of
 from training.reports.run_results import read_results
 from training.runtime import atomic_write
-from training.runtime.errors import TrainingError, in_words
-from training.runtime.outputs import CANDIDATES, FIRST_STAGE, SERIES, delete_parts, has_progress, series_files
-
-UNNEEDED = ("checkpoints", "model", "last", FIRST_STAGE, CANDIDATES)  # parts of a run that its scores do not need
+from training.runtime.outputs import SERIES, has_progress, series_files
+from training.runtime.series import UNNEEDED, delete_unneeded, log, run_all, series_folder
 
 Finetune = Callable[[FinetuneConfig], Any]  # returns a `RunOutcome`
 Evaluate = Callable[[EvaluateConfig], Any]
@@ -65,7 +55,7 @@ def run(config: FewShotConfig) -> int:
     check_inputs(config)
     about = check_files(config)
     if not config.overwrite and is_done(config, series := begun(config, about)):
-        _log(f"{config.output}: complete, nothing to do.")
+        log(f"{config.output}: complete, nothing to do.")
         print_table(config, series)
         return 0
     from training.evaluate import evaluate  # torch takes seconds to import
@@ -73,19 +63,19 @@ def run(config: FewShotConfig) -> int:
 
     series, stopped_by = few_shot(config, finetune, evaluate)
     if stopped_by:
-        _log(f"Stopped with {len(series.scores):,} runs done. Repeat the command to go on.")
+        log(f"Stopped with {len(series.scores):,} runs done. Repeat the command to go on.")
         return 128 + stopped_by
     if series.scores:
         print_table(config, series)
     for failed, error in series.failed.items():
-        _log(f"failed: {failed}: {error}")
+        log(f"failed: {failed}: {error}")
     return 1 if series.failed else 0
 
 
 def print_table(config: FewShotConfig, series: Series) -> None:
     draw = {"text": text, "markdown": markdown, "latex": latex}[config.format]
     print(draw(table_of(config, series)))
-    _log(f"Every score: {Path(config.output) / 'few_shot.csv'}\nCurves: {Path(config.output) / 'few_shot.svg'}")
+    log(f"Every score: {Path(config.output) / 'few_shot.csv'}\nCurves: {Path(config.output) / 'few_shot.svg'}")
 
 
 def few_shot(config: FewShotConfig, finetune: Finetune, evaluate: Evaluate) -> tuple[Series, int | None]:
@@ -94,7 +84,13 @@ def few_shot(config: FewShotConfig, finetune: Finetune, evaluate: Evaluate) -> t
     A run that fails is recorded, and the others go on. Raises `ConfigError` and `InputError` before the first run.
     """
     about, output = check_files(config), Path(config.output)
-    with folder_for_series(config, about) as (folder, replaces):
+    with series_folder(
+        output,
+        series_files,
+        config.overwrite,
+        holds_this=lambda: holds_series(config, about),
+        holds_scores=lambda: (output / SERIES).exists() and bool(begun(config, None).scores),
+    ) as (folder, replaces):
         here = replace(config, output=str(folder), overwrite=False)
         series = start_series(here, about, replaceable=replaces)
         stopped_by = train_all(here, series, finetune, evaluate)
@@ -103,30 +99,8 @@ def few_shot(config: FewShotConfig, finetune: Finetune, evaluate: Evaluate) -> t
             if replaces and not series.failed:
                 finish_replacement(output, series_files)
             elif replaces:
-                _log(f"{output} stays as it is, since runs failed. The new series is in {folder}: repeat the command")
+                log(f"{output} stays as it is, since runs failed. The new series is in {folder}: repeat the command")
     return series, stopped_by
-
-
-@contextmanager
-def folder_for_series(config: FewShotConfig, about: dict[str, Any]) -> Iterator[tuple[Path, bool]]:
-    """Yields the folder to write, and whether it is beside an older series, which it will replace. Inside the block no
-    other process writes to it."""
-    output = Path(config.output)
-    recover(output, series_files)
-    with locked(output):
-        was_replaced = (output / NEW).exists()  # by this command, which was killed before it could tidy up
-        tidy(output, series_files)
-        if was_replaced and holds_series(config, about):
-            yield output, False
-        elif config.overwrite and (output / SERIES).exists() and begun(config, None).scores:
-            new = begin_replacement(output, series_files)
-            _log(f"{output} stays as it is until the new series, which is made in {new}, is complete")
-            with locked(new, becomes=output.resolve()):
-                yield new, True
-        else:
-            if config.overwrite:
-                delete_output(output, series_files)
-            yield output, False
 
 
 def start_series(config: FewShotConfig, about: dict[str, Any], replaceable: bool) -> Series:
@@ -137,34 +111,26 @@ def start_series(config: FewShotConfig, about: dict[str, Any], replaceable: bool
     series = begun(config, about, replaceable)
     atomic_write.text(output / SERIES, series.to_json())  # written first: it marks the folder as ours
     for done in series.scores:
-        delete_unneeded(config, done)
+        delete_models(config, done)
     return series
 
 
 def train_all(config: FewShotConfig, series: Series, finetune: Finetune, evaluate: Evaluate) -> int | None:
     """Runs what is not done yet and adds it to the series. Returns the signal that stopped it, if one did."""
-    tries = list(tries_of(config))
-    left = [planned for planned in tries if planned not in series.scores]
-    if len(left) < len(tries):
-        _log(f"{len(tries) - len(left):,} of {len(tries):,} runs are done.")
-    for number, planned in enumerate(left, start=1):
-        _log(f"Run {number:,} of {len(left):,}: {planned}")
-        try:
-            if stopped_by := finetune(finetuning(config, planned)).stopped_by:
-                return int(stopped_by)
-            evaluate(evaluation(config, planned))
-            series.scores[planned] = scores_of(config, planned)
-        except Exception as error:  # the next run may succeed: a bad sample, a missing model, too little memory
-            if in_words(error):  # a full disk: the others would fail too
-                raise
-            if not isinstance(error, ConfigError | InputError | DatasetError | TrainingError):
-                traceback.print_exc()
-            series.failed[planned] = f"{type(error).__name__}: {error}"
-            _log(f"failed: {planned}: {error}")
+
+    def work(planned: Try) -> int | None:
+        if stopped_by := finetune(finetuning(config, planned)).stopped_by:
+            return int(stopped_by)
+        evaluate(evaluation(config, planned))
+        series.scores[planned] = scores_of(config, planned)
+        return None
+
+    def save(planned: Try) -> None:
         atomic_write.text(Path(config.output) / SERIES, series.to_json())
         if planned in series.scores:
-            delete_unneeded(config, planned)
-    return None
+            delete_models(config, planned)
+
+    return run_all(list(tries_of(config)), series.scores, series.failed, work, save)
 
 
 def scores_of(config: FewShotConfig, done: Try) -> Scores:
@@ -181,10 +147,10 @@ def write_results(config: FewShotConfig, series: Series) -> None:
         atomic_write.text(output / "few_shot.svg", plots.as_svg(plots.few_shot_curves(curves_of(config, series))))
 
 
-def delete_unneeded(config: FewShotConfig, done: Try) -> None:
+def delete_models(config: FewShotConfig, done: Try) -> None:
     """Deletes the models and checkpoints of a run that was evaluated, unless they are to be kept."""
-    if not config.keep_models and folder_of(config, done).is_dir():
-        delete_parts(folder_of(config, done), UNNEEDED)
+    if not config.keep_models:
+        delete_unneeded(folder_of(config, done))
 
 
 # --- how far a series is ----------------------------------------------------------------------------------------------
@@ -233,7 +199,3 @@ def holds_series(config: FewShotConfig, about: dict[str, Any]) -> bool:
         return bool(begun(config, about).scores)
     except ConfigError:
         return False
-
-
-def _log(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, cast
@@ -17,9 +17,10 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from schemas.errors import ConfigError, InputError
-from schemas.mrc import MrcExample, TaggingExample
+from schemas.mrc import MrcExample
 from schemas.provenance import commit
 from schemas.runtime.output_folder import tidy
+from schemas.translations import texts_of
 from training.checks.finetuning import check, check_inputs
 from training.data.tokens import TextEncoder
 from training.data.windows import taught
@@ -28,7 +29,7 @@ from training.engine.best_checkpoint import FILE_NAME as DEV_FILE
 from training.engine.best_checkpoint import Selection, flat
 from training.engine.best_checkpoint import read as read_evaluations
 from training.engine.command_digest import finetune_command
-from training.engine.loop import make_optimizer, resume, train
+from training.engine.loop import Pauses, train
 from training.engine.metrics_log import LOST, NOTED, MetricsLog, SilentLog
 from training.engine.run_setup import (
     RunOutcome,
@@ -60,9 +61,10 @@ from training.recipes.methods import MethodSettings, RunData
 from training.runtime import atomic_write
 from training.runtime.distributed import all_reduce_sum, barrier, from_first_rank, process_group, rank
 from training.runtime.errors import TrainingError
-from training.runtime.outputs import FIRST_STAGE, is_complete, model_files, nothing_to_do, tidy_run
+from training.runtime.outputs import FIRST_STAGE, MODEL, is_complete, model_files, nothing_to_do, tidy_run
 from training.tasks.catalog import TASKS
 from training.tasks.records import Records, few, labels_of, read_records
+from training.tasks.translations import read_translations
 
 Save = Callable[[str, int, dict[str, float]], None]  # folder, steps done, scores
 
@@ -152,7 +154,7 @@ def prepare(config: FinetuneConfig, data: Data, device: torch.device, is_new: bo
     """Loads the model and turns the records into features."""
     recipe, records = config.recipe, data.records
     log_line(f"Loading {recipe.model}; {len(records):,} records of {recipe.task} become its tokens")
-    start, weights = starting_model(recipe, records)
+    start, weights = starting_model(config, records)
     encoder = Encoder(cast(PreTrainedModel, start.language_model.base_model), config.activation_checkpointing)
     text_encoder = TextEncoder(start.tokenizer)
     settings = inference_settings_of(recipe, labels_of(records, recipe.task), encoder.max_tokens)
@@ -162,7 +164,7 @@ def prepare(config: FinetuneConfig, data: Data, device: torch.device, is_new: bo
     run_data = resolve_name(recipe.method.run_data)(resolved, records) if recipe.method.run_data else RunData({})
     assert run_data.fingerprint or not recipe.method.first_stage(), f"{recipe.method.run_data} gives no fingerprint"
     formulation = formulation_of(settings, text_encoder, **run_data.fields)
-    all_features = formulation.features(records)
+    all_features = formulation.training_features(records)
     features = taught(all_features)
     if not features:
         raise ConfigError(f"the {len(records):,} records of --train give nothing to train on: see --task")
@@ -183,7 +185,7 @@ def prepare(config: FinetuneConfig, data: Data, device: torch.device, is_new: bo
         run_data=run_data,
         features=features,
         model=model,
-        lines=[*head_lines, *account_lines(data), *loss_lines(data, all_features, features)],
+        lines=[*head_lines, *account_lines(data), *run_data.lines, *loss_lines(data, all_features, features)],
         steps_per_epoch=steps_per_epoch,
     )
 
@@ -194,16 +196,16 @@ def train_and_publish(run: Prepared, command: str, is_new: bool) -> RunOutcome:
     changed = begin_or_resume(output, lambda: run_of(run, command), replaceable=is_new)
     if from_first_rank(lambda: is_complete(output)):
         log_line(nothing_to_do(output) if not is_new else f"{output}: the new run is complete")
-        evaluated = read_evaluations(output / DEV_FILE)
-        return RunOutcome(evaluated[-1]["step"] if evaluated else steps, None, rank() == 0)
+        return published_outcome(output, steps)
+    if from_first_rank(lambda: is_published(output)):
+        if rank() == 0:
+            delete_checkpoints(output)
+        barrier()
+        return published_outcome(output, steps)
     done = from_first_rank(lambda: steps_done(output))
     selection = Selection(output, done, run.config.patience) if rank() == 0 else None  # on the first rank only
     save = partial(save_weights, run)
-    if agreed(selection is not None and selection.is_over):  # only the weights are still to be saved
-        resume(output / "checkpoints", run.model, make_optimizer(run.model, run.config.recipe, run.device))
-        outcome = RunOutcome(done, None, rank() == 0)
-    else:
-        outcome = train_to_the_end(run, selection, save, changed)
+    outcome = train_to_the_end(run, selection, save, changed)
     if selection and (outcome.steps == steps or selection.is_over):
         publish(output, save, outcome.steps, selection)
     barrier()
@@ -211,16 +213,18 @@ def train_and_publish(run: Prepared, command: str, is_new: bool) -> RunOutcome:
 
 
 def train_to_the_end(run: Prepared, selection: Selection | None, save: Save, changed: Sequence[str]) -> RunOutcome:
-    """Trains and evaluates on the dev files. Only the first rank has a `selection`."""
+    """Trains and evaluates on the dev files. Only the first rank has a `selection`. The last step has no checkpoint:
+    `publish` writes its weights."""
     config, encoder = run.config, run.model.encoder
     every = config.evaluate_every or run.steps_per_epoch
 
     def open_log(done: int) -> MetricsLog | SilentLog:
         return open_run_log(run.output, config.recipe.steps, done, (opening_line(run, done), *run.lines, *changed))
 
+    def is_evaluated(step: int) -> bool:
+        return bool(run.data.dev.sets) and (step % every == 0 or step == config.recipe.steps)
+
     def ends_after(step: int, log: MetricsLog | SilentLog) -> bool:
-        if not run.data.dev.sets or (step % every and step < config.recipe.steps):
-            return False
         if selection:  # the other ranks wait
             precision = resolve_precision(config.recipe, run.device)
             figures = dev_scores(run.model, run.formulation, run.data.dev.sets, run.device, precision)
@@ -232,9 +236,9 @@ def train_to_the_end(run: Prepared, selection: Selection | None, save: Save, cha
     if config.compile:
         compile_layers(encoder)
     batches = batches_of(config, run.formulation, run.features, pin_memory=run.device.type == "cuda")
-    size = encoder_size(encoder)
+    size, pauses = encoder_size(encoder), Pauses(is_evaluated, ends=ends_after)
     steps, stopped_by = train(
-        run.model, run.formulation, batches.starting, config, size, run.device, open_log, ends_after
+        run.model, run.formulation, batches.starting, config, size, run.device, open_log, pauses, keep_last=False
     )
     return RunOutcome(steps, stopped_by, rank() == 0)
 
@@ -270,12 +274,14 @@ def read_data(config: FinetuneConfig) -> Data:
     return Data(read, records, dev_sets(config))
 
 
-def starting_model(recipe: FinetuneRecipe, records: Sequence[Any]) -> tuple[Pretrained, str]:
+def starting_model(config: FinetuneConfig, records: Sequence[Any]) -> tuple[Pretrained, str]:
     """Returns the model that training starts from, and the fingerprint of its weights."""
+    recipe = config.recipe
     if recipe.model == "tiny":
         torch.set_num_threads(1)  # the model is too small to gain by more threads
-        texts = islice((text for record in records for text in texts_of(record)), MOST_TEXTS)
-        start = random_model(train_tokenizer(texts), recipe.seed)
+        translations = read_translations(config.translations, recipe.task, config.translation_langs)
+        texts = chain((text for record in records for text in texts_of(record)), translations.texts)
+        start = random_model(train_tokenizer(islice(texts, MOST_TEXTS)), recipe.seed)
     else:
         start = load_model(recipe.model, recipe.seed, mlm=False)
         start = start._replace(heads=start.heads or foreign_heads(recipe.model))
@@ -283,12 +289,6 @@ def starting_model(recipe: FinetuneRecipe, records: Sequence[Any]) -> tuple[Pret
     if recipe.method.needs_que_token:
         add_que_token(start.language_model, start.tokenizer, recipe.seed)
     return start, weights
-
-
-def texts_of(record: Any) -> tuple[str, ...]:
-    if isinstance(record, MrcExample):
-        return (record.query, record.context)
-    return (record.text,) if isinstance(record, TaggingExample) else (record.sentence1, record.sentence2)
 
 
 class Dev(NamedTuple):
@@ -349,6 +349,17 @@ def publish(output: Path, save: Save, steps: int, selection: Selection) -> None:
     delete_checkpoints(output)
 
 
+def is_published(output: Path) -> bool:
+    """Returns whether the models are complete, so that only checkpoints are left to delete."""
+    return (output / "model" / MODEL).is_file() and not (output / "best").exists()
+
+
+def published_outcome(output: Path, steps: int) -> RunOutcome:
+    """Returns the outcome of a run that is complete, after its last evaluation or, without one, `steps`."""
+    evaluated = read_evaluations(output / DEV_FILE)
+    return RunOutcome(evaluated[-1]["step"] if evaluated else steps, None, rank() == 0)
+
+
 def delete_checkpoints(output: Path) -> None:
     """Renames the folder first, so that no checkpoint that is deleted in part is taken for a damaged one."""
     doomed = atomic_write.temporary(output / "checkpoints")
@@ -370,7 +381,7 @@ def run_of(run: Prepared, command: str) -> dict[str, Any]:
     config = run.config
     return {
         "recipe": run_folder.shown_recipe(plain_values(config.recipe)),
-        "data": dict(run.data.read.files),
+        "data": {**run.data.read.files, **run.run_data.files},
         "model": {"weights": run.weights, "tokenizer": run.text_encoder.fingerprint},
         "baseline": run.run_data.fingerprint,
         "selection": {

@@ -18,11 +18,20 @@ from typing import Any, BinaryIO, cast
 from schemas.errors import ConfigError
 from training.checks.inference import OUTPUT_EXISTS, check_predict
 from training.inference.json_requests import LINE_FORMATS, Refused, Request, line_of, request
-from training.inference.predictor import Predictor, Progress, device_of, load_predictor, model_in, precision_of
+from training.inference.predictor import (
+    Predictor,
+    Progress,
+    device_of,
+    load_predictor,
+    model_in,
+    precision_of,
+    with_translations,
+)
 from training.inference.predictor import predict as predict_records
 from training.recipes.inference import PredictConfig
 from training.tasks.catalog import TASKS
 from training.tasks.predictions import Prediction
+from training.tasks.translations import Translations
 
 
 def run(config: PredictConfig) -> int:
@@ -49,11 +58,12 @@ def answer_lines(config: PredictConfig, predictor: Predictor) -> tuple[int, int]
     interactive = config.interactive or (config.input == "-" and sys.stdin.isatty())
     batch_size = 1 if interactive else config.batch_size
     kind, task = predictor.settings.kind, trained_on(predictor)
+    reads_translations = predictor.settings.method.reads_translations
     answered = refused = 0
     with _input(config.input) as lines, _output(config) as write, _progress(not interactive) as progress:
         numbered = enumerate(lines, 1)
         while batch := list(islice(numbered, batch_size)):
-            requests = [request(kind, task, number, line) for number, line in batch]
+            requests = [request(kind, task, number, line, reads_translations) for number, line in batch]
             write("".join(map(line_of, answers(config, predictor, requests))))
             answered += len(requests)
             refused += sum(isinstance(each, Refused) for each in requests)
@@ -84,14 +94,24 @@ def trained_on(predictor: Predictor) -> str:
 
 def answers(config: PredictConfig, predictor: Predictor, requests: Sequence[Request | Refused]) -> Iterator[Any]:
     """Yields an object for each request, in their order."""
-    records = [asked.record for asked in requests if isinstance(asked, Request)]
-    predictions = iter(predictions_of(config, predictor, records))
+    readable = [asked for asked in requests if isinstance(asked, Request)]
+    if predictor.settings.method.reads_translations:
+        predictor = with_translations(predictor, translations_of(readable, predictor))
+    predictions = iter(predictions_of(config, predictor, [asked.record for asked in readable]))
     answer = LINE_FORMATS[predictor.settings.kind].answer
     for asked in requests:
         if isinstance(asked, Refused):
             yield {"id": asked.id, "error": asked.error}
         else:
             yield {"id": asked.id, **answer(asked, next(predictions), config.best, config.rationales)}
+
+
+def translations_of(requests: Sequence[Request], predictor: Predictor) -> Translations:
+    """Returns the translations that the lines hold."""
+    settings: Any = predictor.settings.method
+    return Translations.between(
+        [(asked.record, asked.translation) for asked in requests if asked.translation], settings.source_lang
+    )
 
 
 def predictions_of(config: PredictConfig, predictor: Predictor, records: Sequence[Any]) -> list[Prediction]:

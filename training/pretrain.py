@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -21,7 +22,8 @@ from training.data.plan import Mix, measure_bytes_per_token, plan_for
 from training.data.tokens import TextEncoder
 from training.engine import run_folder
 from training.engine.command_digest import pretrain_command
-from training.engine.loop import train
+from training.engine.held_out import HeldOut
+from training.engine.loop import Pauses, train
 from training.engine.metrics_log import MetricsLog, SilentLog
 from training.engine.run_setup import (
     RunOutcome,
@@ -38,7 +40,7 @@ from training.engine.run_setup import (
     resolve_precision,
     run_line,
 )
-from training.methods.base import EncoderWithHeads
+from training.methods.base import EncoderWithHeads, Method
 from training.methods.pretraining_tasks import PretrainingTask, pretraining_task
 from training.models.encoder import Encoder
 from training.models.folder import Pretrained, Provenance, check_heads, load_model, save_model
@@ -46,8 +48,11 @@ from training.models.heads import Head
 from training.models.tiny import tiny_model
 from training.models.tokenizer import add_que_token
 from training.recipes.pretraining import PretrainConfig
+from training.runtime import atomic_write
 from training.runtime.distributed import barrier, from_first_rank, process_group, rank, world_size
-from training.runtime.outputs import fingerprint_of_dataset, is_complete, nothing_to_do
+from training.runtime.outputs import MODELS, fingerprint_of_dataset, is_complete, nothing_to_do
+
+STAMPS = "shards.json"  # in the run's folder
 
 
 def pretrain(config: PretrainConfig) -> RunOutcome:
@@ -70,7 +75,8 @@ def _pretrain(config: PretrainConfig, found: torch.device, command: str, is_new:
     device = choose_device(config.device, found)
     config = replace(config, recipe=replace(config.recipe, precision=resolve_precision(config.recipe, device)))
     recipe, output, task = config.recipe, Path(config.output), pretraining_task(config.recipe)
-    rows = open_datasets(config.data, task.texts, checksums=rank() == 0)
+    verified = {} if config.verify_shards else read_stamps(output)
+    rows = open_datasets(config.data, task.texts, checksums=rank() == 0, verified=verified)
     start, weights = starting_model(config)
     encoder = Encoder(cast(PreTrainedModel, start.language_model.base_model), config.activation_checkpointing)
     text_encoder = TextEncoder(start.tokenizer)
@@ -91,11 +97,15 @@ def _pretrain(config: PretrainConfig, found: torch.device, command: str, is_new:
     def open_log(done: int) -> MetricsLog | SilentLog:
         return open_run_log(output, recipe.steps, done, (opening_line(config, rows, encoder, device, done), *changed))
 
+    if rank() == 0:
+        atomic_write.text(output / STAMPS, json.dumps(rows.stamps, indent=2) + "\n")
+    held_out = held_out_of(config, text_encoder, encoder.max_tokens) if config.held_out else None
+    pauses = pauses_of(config, start, model, method, device, held_out)
     if config.compile:
         compile_layers(encoder)
-    steps, stopped_by = train(model, method, batches.starting, config, encoder_size(encoder), device, open_log)
+    steps, stopped_by = train(model, method, batches.starting, config, encoder_size(encoder), device, open_log, pauses)
     if steps == recipe.steps and rank() == 0:
-        save(config, start, saved_heads(model, task))
+        save(config, start, saved_heads(model, task), "model", steps)
     barrier()
     return RunOutcome(steps, stopped_by if steps < recipe.steps else None, rank() == 0)
 
@@ -148,14 +158,61 @@ def saved_heads(model: EncoderWithHeads, task: PretrainingTask) -> dict[str, nn.
     return {name: head for name, head in model.heads.items() if name in task.heads}
 
 
-def save(config: PretrainConfig, start: Pretrained, heads: Mapping[str, nn.Module]) -> None:
-    """Writes the trained model, whose weights are shared with `start`, to the run's folder."""
+def held_out_of(config: PretrainConfig, encoder: TextEncoder, max_tokens: int) -> HeldOut:
+    """Returns the batches of --held-out, of the size that training has, because contrastive losses depend on it."""
+    rows = open_datasets(config.held_out, pretraining_task(config.recipe).texts, checksums=rank() == 0)
+    alone = replace(config, weights=(), loader_workers=0)
+    count = max(1, min(config.held_out_examples, len(rows)) // config.recipe.batch_size)
+    return HeldOut(batches_of(alone, rows, encoder, max_tokens, pin_memory=False).starting(0), count)
+
+
+def pauses_of(
+    config: PretrainConfig,
+    start: Pretrained,
+    model: EncoderWithHeads,
+    method: Method,
+    device: torch.device,
+    held_out: HeldOut | None,
+) -> Pauses:
+    """Returns what the run does between steps: evaluations on --held-out, and models of --model-every."""
+    recipe, task = config.recipe, pretraining_task(config.recipe)
+
+    def is_evaluated(step: int) -> bool:
+        return held_out is not None and (step % config.evaluate_every == 0 or step == recipe.steps)
+
+    def is_kept(step: int) -> bool:
+        return config.model_every > 0 and step % config.model_every == 0 and step < recipe.steps
+
+    def figures(step: int) -> dict[str, float]:
+        return held_out.figures(model, method, recipe, device) if held_out and is_evaluated(step) else {}
+
+    def keep(step: int, log: MetricsLog | SilentLog) -> bool:
+        if is_kept(step) and rank() == 0:
+            name = f"{MODELS}/step-{step:08}"
+            save(config, start, saved_heads(model, task), name, step)
+            log.print_line(f"  the model of step {step:,}: {Path(config.output) / name}")
+        return False
+
+    return Pauses(lambda step: is_evaluated(step) or is_kept(step), figures, keep)
+
+
+def read_stamps(output: Path) -> dict[str, Any]:
+    """Returns the stamps of the shards that this run has compared with their checksums (`ShardRows.stamps`)."""
+    try:
+        stamps = json.loads((output / STAMPS).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return stamps if isinstance(stamps, dict) else {}
+
+
+def save(config: PretrainConfig, start: Pretrained, heads: Mapping[str, nn.Module], name: str, steps: int) -> None:
+    """Writes the model after `steps` steps, whose weights are shared with `start`, to this folder of the run."""
     save_model(
-        Path(config.output) / "model",
+        Path(config.output) / name,
         start.language_model,
         start.tokenizer,
         cast(Mapping[str, Head], heads),
-        provenance(config, config.recipe.steps),
+        provenance(config, steps),
     )
 
 
@@ -165,6 +222,7 @@ def run_of(config: PretrainConfig, weights: str, tokenizer: str, command: str) -
         "recipe": run_folder.shown_recipe(asdict(config.recipe)),
         "data": {f"{number}": fingerprint_of_dataset(folder) for number, folder in enumerate(config.data, start=1)},
         "folders": list(map(shown_path, config.data)),
+        "held_out": list(map(shown_path, config.held_out)),
         "weights": list(config.weights),
         "model": {"weights": weights, "tokenizer": tokenizer},
         "micro_batch_tokens": config.micro_batch_tokens,

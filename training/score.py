@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,17 +35,24 @@ def report_of(config: ScoreConfig, unresolved: Sequence[Unresolved | None] = ())
     """
     task = checked(config)
     check_paths([*config.gold, *config.predictions])
-    rows: list[Row] = []
-    for index, (gold, predictions) in enumerate(zip(config.gold, config.predictions, strict=True)):
-        lang = config.langs[index] if config.langs else None
-        counted = _counted_file(config, task, gold, predictions, lang, unresolved[index] if unresolved else None)
-        rows += [
-            _row(config, task.row(gold, lang), lang, counts, gold, predictions) for lang, counts in counted.items()
-        ]
+    rows = [
+        _row(config, task.row(gold, lang), lang, counts, gold, predictions)
+        for gold, predictions, lang, counts in counted_rows(config, task, unresolved)
+    ]
     refuse_twice([row.name for row in rows])
     rows.sort(key=lambda row: (row.lang not in task.langs, task.langs.index(row.lang) if row.lang in task.langs else 0))
     averages = _averages(config, rows)
     return Report(config.task, config.name, task.langs, rows, averages, _extras(rows, averages))
+
+
+def counted_rows(
+    config: ScoreConfig, task: Task, unresolved: Sequence[Unresolved | None] = ()
+) -> Iterator[tuple[Path, Path, str, Counted]]:
+    """Yields gold file, predictions, language and counts for each language of each gold file. Raises as `report_of`."""
+    for index, (gold, predictions) in enumerate(zip(config.gold, config.predictions, strict=True)):
+        lang = config.langs[index] if config.langs else None
+        counted = _counted_file(config, task, gold, predictions, lang, unresolved[index] if unresolved else None)
+        yield from ((gold, predictions, name, counts) for name, counts in counted.items())
 
 
 def refuse_twice(rows: Sequence[str]) -> None:

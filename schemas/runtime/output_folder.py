@@ -127,7 +127,7 @@ def delete_files(folder: Path, names: Iterable[str]) -> None:
 
 _MARKS = {
     *("job.json", "run.json", "manifest.json", "polyspan.json"),
-    *("report.json", "evaluation.json", "few_shot.json"),
+    *("report.json", "evaluation.json", "few_shot.json", "suite.json"),
 }
 
 

@@ -175,7 +175,7 @@ def test_a_run_from_data_to_a_model_that_hugging_face_loads(tmp_path: Path, caps
     assert "Training with tiny_mpmr on the CPU: an encoder of 2 layers" in err and "step 4/4  loss " in err
     assert "Trained tiny_mpmr for 4 steps" in out and f"AutoModel.from_pretrained('{output}/model')" in out
     assert sorted(each.name for each in Path(output).iterdir()) == [
-        "checkpoints", "metrics.jsonl", "model", "run.json", "tensorboard"
+        "checkpoints", "metrics.jsonl", "model", "run.json", "shards.json", "tensorboard"
     ]  # fmt: skip
     text = AutoTokenizer.from_pretrained(f"{output}/model")("Anna lives in Hanoi.", return_tensors="pt")
     assert AutoModel.from_pretrained(f"{output}/model")(**text).last_hidden_state.isfinite().all()

@@ -16,6 +16,7 @@ from schemas.mrc import MrcExample
 from schemas.spans import CharSpan
 from tests.training.tuned import TEXTS, UNIFIED, save_tuned
 from training import score
+from training.checks.inference import evaluations_of
 from training.evaluate import DevSet, counted, dev_scores, evaluate, main_score, run
 from training.inference.predictor import Predictor, load_predictor, predict
 from training.metrics.tags import entities, tags_of
@@ -310,3 +311,73 @@ def test_questions_of_one_id_are_counted_one_by_one() -> None:
     said = [Prediction("0", (Span(0, 4, "Anna", 0.9),)), Prediction("0", (Span(9, 12, "Bao", 0.9),))]
     assert counted("tydiqa", [first, second], said)["en"].figures["exact_match"][0] == 100.0
     assert counted("tydiqa", [first, second], said[::-1])["en"].figures["exact_match"][0] == 0.0
+
+
+# --- several tasks ----------------------------------------------------------------------------------------------------
+
+
+def test_several_tasks_are_evaluated_with_one_load_of_the_model_as_each_by_itself(
+    models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    german, english = squad(tmp_path / "xquad.de.json", TEXTS), squad(tmp_path / "tydiqa.goldp.en.dev.json", TEXTS)
+    marks = (Path("xquad="), german, Path("tydiqa="), english)
+    config = EvaluateConfig(str(models["qa"]), gold=marks, output=str(tmp_path / "all"), reporting=FEW)
+    loads: list[Any] = []
+
+    def counted_load(*given: Any) -> Predictor:
+        loads.append(given)
+        return load_predictor(*given)
+
+    monkeypatch.setattr("training.evaluate.load_predictor", counted_load)
+    printed = run(config)
+    assert len(loads) == 1
+    for task, gold in (("xquad", german), ("tydiqa", english)):
+        alone = replace(config, task=task, gold=(gold,), output=str(tmp_path / task))
+        assert run(alone) in printed
+        for path in (tmp_path / task).rglob("*.*"):
+            assert (tmp_path / "all" / task / path.relative_to(tmp_path / task)).read_bytes() == path.read_bytes()
+    reports = json.loads(run(replace(config, reporting=replace(FEW, format="json"))))
+    assert [report["task"] for report in reports] == ["xquad", "tydiqa"]
+
+
+def test_label_files_and_languages_belong_to_the_task_that_precedes_them() -> None:
+    config = EvaluateConfig(
+        "run",
+        gold=(Path("xquad=a.json"), Path("b.json"), Path("mlqa="), Path("c.json")),
+        labels=(Path("mlqa=d.json"),),
+        reporting=Reporting(langs=("xquad=", "de", "hi")),
+        output="out",
+    )
+    found = [(each.task, each.gold, each.labels, each.reporting.langs, each.output) for each in evaluations_of(config)]
+    assert found == [
+        ("xquad", (Path("a.json"), Path("b.json")), (), ("de", "hi"), "out/xquad"),
+        ("mlqa", (Path("c.json"),), (Path("d.json"),), (), "out/mlqa"),
+    ]
+    (one,) = evaluations_of(EvaluateConfig("run", "xquad", (Path("a.json"),), output="out"))
+    assert (one.task, one.output) == ("xquad", "out")
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"gold": (Path("a.json"),)}, "--gold a.json: of which task"),
+        ({"gold": (Path("xquad=a.json"),), "labels": (Path("mlqa=b.json"),)}, "--labels mlqa=: --gold has no files"),
+        ({"gold": (Path("xquda=a.json"),)}, "--gold xquda=a.json: of which task"),
+    ],
+)
+def test_files_of_no_task_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        evaluations_of(EvaluateConfig("run", **changes))
+
+
+def test_a_task_of_another_kind_is_refused_before_anything_is_predicted(
+    models: dict[str, Path], tmp_path: Path
+) -> None:
+    gold = (Path("xquad="), squad(tmp_path / "xquad.de.json", TEXTS), Path("paws_x="), paired(tmp_path / "a.tsv", None))
+    langs = ("xquad=", "de", "paws_x=", "en")
+    config = EvaluateConfig(
+        str(models["qa"]), gold=gold, output=str(tmp_path / "out"), reporting=Reporting(langs=langs)
+    )
+    with pytest.raises(ConfigError, match="paws_x is pairs"):
+        run(config)
+    assert not (tmp_path / "out").exists() or not list((tmp_path / "out").rglob("*.json*"))

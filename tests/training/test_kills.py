@@ -21,7 +21,13 @@ def test_killed_at_some_operations_commands_end_as_if_nothing_had_been(tmp_path:
 @pytest.mark.parametrize(
     "command, step",
     [
-        *(("pretrain", 11), ("pretrain --overwrite", 11), ("finetune", 11), ("finetune --overwrite", 17)),
+        *(
+            ("pretrain", 11),
+            ("pretrain in background", 11),
+            ("pretrain --overwrite", 11),
+            ("finetune", 11),
+            ("finetune --overwrite", 17),
+        ),
         *(("two_stage", 17), ("few-shot", 23), ("evaluate", 7), ("convert", 5), ("convert --overwrite", 5)),
     ],
 )

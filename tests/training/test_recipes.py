@@ -54,6 +54,7 @@ OURS = {
     "finetune": (
         *("plain_qa", "plain_tagging", "plain_pairs", "clism_ner_que"),
         *("two_stage_hl", "two_stage_aacl", "two_stage_mml", "two_stage_hard_em"),
+        *("translate_train_qa", "translate_train_pairs", "translate_train_tagging"),
     ),
 }
 OF_COMMAND: dict[str, dict[str, Any]] = {"pretrain": {**RECIPES}, "finetune": {**FINETUNE_RECIPES}}

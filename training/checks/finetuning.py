@@ -9,9 +9,10 @@ from schemas.errors import ConfigError
 from training.checks.settings import check_numbers, check_output
 from training.models.files import check_model
 from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneConfig, FinetuneRecipe
-from training.recipes.methods import check_method
+from training.recipes.methods import METHODS, check_method
 from training.tasks.catalog import TASKS
 from training.tasks.records import check_sources, task_of
+from training.tasks.translations import check_translations
 
 
 def check(config: FinetuneConfig) -> None:
@@ -29,6 +30,7 @@ def check(config: FinetuneConfig) -> None:
         raise ConfigError(
             f"--baseline is for methods with a first stage, such as two_stage: recipe {recipe.name} has no use for it"
         )
+    check_translations_option(config)
     if config.patience and not config.dev:
         raise ConfigError("--patience needs --dev FILE …: without, there is nothing to be patient with")
     check_numbers(recipe, {"batch_size": 1, "epochs": 0, "steps": 0, "examples": 0, "max_answer_tokens": 1})
@@ -42,6 +44,20 @@ def check(config: FinetuneConfig) -> None:
         )
     if not 0 <= recipe.warmup_share <= 1:
         raise ConfigError(f"--warmup-share: expected 0 to 1, found {recipe.warmup_share}")
+
+
+def check_translations_option(config: FinetuneConfig) -> None:
+    """Raises `ConfigError` unless translations are given exactly where the method reads them."""
+    method = config.recipe.method
+    if method.reads_translations and not config.translations:
+        raise ConfigError(
+            f"method {method.name} trains on records beside their translations: name these with --translations FILE …"
+        )
+    if config.translations and not method.reads_translations:
+        able = ", ".join(name for name, other in METHODS.items() if other.reads_translations)
+        raise ConfigError(
+            f"--translations: method {method.name} of recipe {config.recipe.name} reads none. Methods that do: {able}"
+        )
 
 
 def check_recipe(recipe: FinetuneRecipe) -> None:
@@ -61,6 +77,7 @@ def inputs_of(config: FinetuneConfig) -> Mapping[str, Iterable[str | Path]]:
     return {
         "--train": config.train,
         "--dev": config.dev,
+        "--translations": config.translations,
         "--model": [config.recipe.model],
         "--baseline": [config.baseline],
     }
@@ -73,6 +90,7 @@ def check_inputs(config: FinetuneConfig) -> None:
     check_sources(config.train, recipe.task, config.train_langs)
     if config.dev:
         check_sources(config.dev, config.dev_task or recipe.task, config.dev_langs)
+    check_translations(config.translations, recipe.task, config.translation_langs)
     if config.baseline:
         check_model(config.baseline, finetuned=True)
     if recipe.model != "tiny":

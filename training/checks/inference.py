@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 
 from schemas.errors import ConfigError
@@ -12,18 +12,65 @@ from training import score
 from training.models.files import check_model
 from training.recipes.inference import EvaluateConfig, PredictConfig
 from training.recipes.scoring import Reporting, ScoreConfig
-from training.tasks.catalog import Task
+from training.tasks.catalog import TASKS, Task
 from training.tasks.predictions import BEST
 from training.tasks.records import check_paths, task_of
+from training.tasks.translations import check_translations
 
 OUTPUT_EXISTS = "the file is there already. Name another, or replace it with: --overwrite"
 
 
 def check_evaluate_inputs(config: EvaluateConfig) -> None:
     """Raises `ConfigError` or `InputError` for options that cannot work, and for a missing file or model."""
-    checked(config, output_of(config))
-    check_paths((*config.gold, *config.labels))
+    for each in evaluations_of(config):
+        checked(each, output_of(each))
+        check_paths((*each.gold, *each.labels))
+        check_translations(each.translations, each.task, each.translation_langs)
     check_model(config.model, finetuned=True)
+
+
+def evaluations_of(config: EvaluateConfig) -> tuple[EvaluateConfig, ...]:
+    """Returns a configuration for each task: files, label files and languages belong to the task whose `TASK=` precedes
+    them, or to --task. Raises `ConfigError` if a file belongs to no task, or a label file to a task without files."""
+    golds = _by_task("--gold", config.gold, config.task)
+    labels = _by_task("--labels", config.labels, config.task)
+    langs = _by_task("--langs", config.reporting.langs, config.task)
+    translations = _by_task("--translations", config.translations, config.task)
+    pairs = _by_task("--translation-langs", config.translation_langs, config.task)
+    if not golds:
+        return (config,)
+    others = {"--labels": labels, "--langs": langs, "--translations": translations, "--translation-langs": pairs}
+    for option, values in others.items():
+        if other := [task for task in values if task not in golds]:
+            raise ConfigError(f"{option} {other[0]}=: --gold has no files of {other[0]}")
+    return tuple(
+        replace(
+            config,
+            task=task,
+            gold=tuple(map(Path, files)),
+            labels=tuple(map(Path, labels.get(task, ()))),
+            translations=tuple(map(Path, translations.get(task, ()))),
+            translation_langs=tuple(pairs.get(task, ())),
+            output=str(Path(config.output) / task) if config.output and len(golds) > 1 else config.output,
+            reporting=replace(config.reporting, langs=tuple(langs.get(task, ()))),
+        )
+        for task, files in golds.items()
+    )
+
+
+def _by_task(option: str, values: Iterable[str | Path], task: str) -> dict[str, list[str]]:
+    """Returns task → the values that follow its `TASK=` or, in the case of `task`, that precede every such mark."""
+    by_task: dict[str, list[str]] = {}
+    for value in map(str, values):
+        name, mark, rest = value.partition("=")
+        if mark and name in TASKS and not Path(value).exists():
+            task, value = name, rest
+            by_task.setdefault(task, [])
+        if value and not task:
+            raise ConfigError(f"{option} {value}: of which task? Name it with --task, or write TASK= before its files")
+        if value:
+            by_task.setdefault(task, []).append(value)
+    return by_task
 
 
 def check_predict_inputs(config: PredictConfig) -> None:

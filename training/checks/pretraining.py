@@ -17,7 +17,11 @@ def check(config: PretrainConfig) -> None:
     """Raises `ConfigError` or `DatasetError` for settings that cannot work and for datasets of another schema."""
     if not config.data:
         raise ConfigError("no data: name the dataset folders with --data FOLDER …; polyspan-data makes them")
-    check_output(config.output, {"--data": config.data, "--model": [config.recipe.model]})
+    inputs = {"--data": config.data, "--held-out": config.held_out, "--model": [config.recipe.model]}
+    check_output(config.output, inputs)
+    data = {Path(folder).resolve() for folder in config.data}
+    if twice := [folder for folder in config.held_out if Path(folder).resolve() in data]:
+        raise ConfigError(f"--held-out: {twice[0]} is also in --data. Expected examples that are not trained on")
     check_schemas(config)
     recipe = config.recipe
     check_numbers(recipe, {"steps": 1, "batch_size": 1})
@@ -25,14 +29,15 @@ def check(config: PretrainConfig) -> None:
         raise ConfigError(
             f"{recipe.warmup_steps} warm-up steps do not fit into {recipe.steps} steps. Lower --warmup-steps"
         )
-    check_numbers(config, {"checkpoint_every": 1, "keep_checkpoints": 1})
+    least = {"checkpoint_every": 1, "keep_checkpoints": 1, "stop_after_skipped": 1}
+    check_numbers(config, least | {"evaluate_every": 1, "held_out_examples": 1, "model_every": 0})
     check_objective(recipe)
 
 
 def check_schemas(config: PretrainConfig) -> None:
     """Raises `ConfigError` if a dataset has another schema than the recipe reads."""
     recipe, task = config.recipe, pretraining_task(config.recipe)
-    for folder in config.data:
+    for folder in (*config.data, *config.held_out):
         schema = manifest.load(folder).schema
         if schema != task.schema:
             raise ConfigError(
@@ -59,7 +64,7 @@ def check_objective(recipe: Recipe) -> None:
 def check_inputs(config: PretrainConfig) -> None:
     """Raises `DatasetError` for a shard that is missing or torn, `ConfigError` or `InputError` for a model that does
     not exist. Checksums are compared later."""
-    for folder in config.data:
+    for folder in (*config.data, *config.held_out):
         index = manifest.load(folder)
         for shard in index.shards:
             check_shard(Path(folder) / shard.file, shard.info, index.schema, checksum=False)

@@ -13,7 +13,7 @@ The feature's position 2 of the third sequence ("c") becomes 5 + 2 = 7 in T (`sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -92,6 +92,7 @@ class WaeBatch(Movable):
 
     inputs: Packed  # <s> query </s></s> context </s>
     context_N2: Tensor  # [start, end) of the context, without special tokens
+    longest_context: int  # tokens
     answer_start_A: Tensor
     answer_end_A: Tensor  # the answer's LAST token
     sequence_A: Tensor  # index of its sequence in N
@@ -144,6 +145,7 @@ def wae_batch(features: Sequence[WaeFeatures]) -> WaeBatch:
     return WaeBatch(
         inputs=inputs,
         context_N2=shifted([[example.context] for example in features], starts, 2),
+        longest_context=longest_of([example.context for example in features]),
         answer_start_A=answers[:, 0],
         answer_end_A=answers[:, 1],
         sequence_A=numbers([example.answers for example in features]),
@@ -159,6 +161,11 @@ def shifted(lists: Sequence[Sequence[Any] | np.ndarray], starts: Sequence[int], 
     """
     in_T = [np.asarray(own, np.int64).reshape(-1, width) + start for own, start in zip(lists, starts, strict=True)]
     return torch.from_numpy(np.concatenate(in_T) if in_T else np.empty((0, width), np.int64))
+
+
+def longest_of(spans: Iterable[tuple[int, int]]) -> int:
+    """Returns the most tokens of a span [start, end); 0 if there is none."""
+    return max((end - start for start, end in spans), default=0)
 
 
 def numbers(lists: Sequence[Sequence[Any]]) -> Tensor:
@@ -180,9 +187,11 @@ def as_tensors(batch: Any) -> Any:
 
 
 def _each(value: Any, kind: type, change: Callable[[Any], Any]) -> Any:
-    """Applies `change` to all values of `kind` in `value`, also in nested dataclasses."""
+    """Applies `change` to all values of `kind` in `value`, also in nested dataclasses and tuples."""
     if isinstance(value, kind):
         return change(value)
+    if type(value) is tuple:
+        return tuple(_each(item, kind, change) for item in value)
     if isinstance(value, Movable):
         return type(value)(**{field.name: _each(getattr(value, field.name), kind, change) for field in fields(value)})
     return value

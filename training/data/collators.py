@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from training.data.batches import ClismBatch, WaeBatch, clism_batch, wae_batch
 from training.data.masking import Mlm, mask_tokens, unmasked
@@ -39,6 +39,14 @@ class Collator(Protocol):
     def batch(self, examples: Sequence[Any], keys: Sequence[tuple[int, int]]) -> Any:
         """Packs examples into one micro-batch, which may have none. Each example's key is (row number, number of
         earlier draws of this row)."""
+
+
+@runtime_checkable
+class StepCollator(Protocol):
+    """A collator whose batches also depend on the step, for instance by scheduled sampling."""
+
+    def at_step(self, step: int) -> Collator:
+        """Returns the collator that makes the batches of this step, counted from 0."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from schemas.errors import ConfigError
 from training.data.batches import as_arrays, as_tensors
-from training.data.collators import Collator
+from training.data.collators import Collator, StepCollator
 from training.data.plan import Plan, balanced
 from training.runtime.errors import TrainingError
 
@@ -151,8 +151,9 @@ class _Steps(Dataset[Any]):
 
     def _batch(self, examples: Sequence[Any], keys: Sequence[tuple[int, int]], part: Sequence[int], step: int) -> Any:
         chosen = [examples[place] for place in part]
+        collator = self._collator.at_step(step) if isinstance(self._collator, StepCollator) else self._collator
         try:
-            return self._collator.batch(chosen, [keys[place] for place in part])
+            return collator.batch(chosen, [keys[place] for place in part])
         except Exception as error:
             ids = ", ".join(example.id for example in chosen)
             raise TrainingError(

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from schemas.errors import InputError
-from training.data.batches import Movable, Packed, WaeBatch, numbers, pack, shifted
+from training.data.batches import Movable, Packed, WaeBatch, longest_of, numbers, pack, shifted
 
 
 class MrcWindow(NamedTuple):
@@ -34,6 +34,10 @@ class MrcWindow(NamedTuple):
     ends: np.ndarray  # int32, end of each token
     notes: tuple[str, ...] = ()
     candidates: tuple[tuple[int, int], ...] = ()  # Z by rank, with the first answer among them (two-stage training)
+    labelled: bool = True  # False: whether and where the piece answers the query is unknown
+
+    def without_labels(self) -> MrcWindow:
+        return self._replace(answers=(), answerable=False, labelled=False)
 
 
 class TagWindow(NamedTuple):
@@ -47,6 +51,13 @@ class TagWindow(NamedTuple):
     labels: tuple[int, ...]  # W: number of each word's tag; empty if the record has no tags
     notes: tuple[str, ...] = ()
 
+    @property
+    def labelled(self) -> bool:
+        return bool(self.labels)
+
+    def without_labels(self) -> TagWindow:
+        return self._replace(labels=())
+
 
 class PairFeatures(NamedTuple):
     """Two sentences: `<s> first </s></s> second </s>`."""
@@ -57,10 +68,18 @@ class PairFeatures(NamedTuple):
     label: int  # number of the label; -1 if the record has none
     notes: tuple[str, ...] = ()
 
+    @property
+    def labelled(self) -> bool:
+        return self.label >= 0
+
+    def without_labels(self) -> PairFeatures:
+        return self._replace(label=-1)
+
 
 @dataclass(frozen=True)
 class MrcBatch(WaeBatch):
-    """A batch of windows. `answer_*_A` are all answers (mPMR); `gold_*_N` is each window's first answer or [CLS]."""
+    """A batch of windows. `answer_*_A` are all answers (mPMR); `gold_*_N` is each window's first answer or [CLS], and
+    -1 where the answer is unknown."""
 
     query_N2: Tensor  # [start, end)
     que_N: Tensor  # position of [QUE], or of [CLS] if there is none
@@ -101,6 +120,7 @@ def mrc_batch(windows: Sequence[MrcWindow]) -> MrcBatch:
     starts = inputs.bounds_N1[:-1].tolist()
     answers = shifted([window.answers for window in windows], starts, 2)
     gold = shifted([window.answers[:1] or [(0, 0)] for window in windows], starts, 2)
+    gold[torch.tensor([not window.labelled for window in windows], dtype=torch.bool)] = -1
     most = max((len(window.candidates) for window in windows), default=0)
     candidates = np.full((len(windows), most, 2), -1, np.int64)
     for row, (window, start) in enumerate(zip(windows, starts, strict=True)):
@@ -109,6 +129,7 @@ def mrc_batch(windows: Sequence[MrcWindow]) -> MrcBatch:
     return MrcBatch(
         inputs=inputs,
         context_N2=shifted([[window.context] for window in windows], starts, 2),
+        longest_context=longest_of([window.context for window in windows]),
         answer_start_A=answers[:, 0],
         answer_end_A=answers[:, 1],
         sequence_A=numbers([window.answers for window in windows]),

@@ -16,7 +16,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError
@@ -34,28 +34,47 @@ _NAME = "step-{:08}"
 _TENSORS = ("model.safetensors", "optimizer.safetensors")
 
 
+class Snapshot(NamedTuple):
+    """The content of a checkpoint. Its tensors may be those that the training changes."""
+
+    step: int
+    model: dict[str, Tensor]
+    moments: dict[str, Tensor]
+    state: dict[str, Any]  # the caller's values
+
+
+def snapshot(step: int, model: nn.Module, optimizer: Optimizer, state: Mapping[str, Any]) -> Snapshot:
+    """Returns what a checkpoint of this step holds, without copying tensors that are contiguous."""
+    tensors = {name: tensor.contiguous() for name, tensor in _model_tensors(model).items()}
+    return Snapshot(step, tensors, _optimizer_tensors(model, optimizer), dict(state))
+
+
 def save(folder: Path, step: int, model: nn.Module, optimizer: Optimizer, keep: int, **state: Any) -> Path:
-    """Writes `folder/step-…`, replacing one of that step, then deletes all but the last `keep` checkpoints up to
-    `step`.
+    """Calls `write` with a snapshot of this step."""
+    return write(folder, snapshot(step, model, optimizer, state), keep)
+
+
+def write(folder: Path, content: Snapshot, keep: int) -> Path:
+    """Writes `folder/step-…`, replacing one of that step, then deletes all but the last `keep` checkpoints up to it.
 
     Also deletes later checkpoints: they were damaged, and the run was resumed from one before them.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for unfinished in folder.glob(".step-*.partial"):  # a run was killed while it wrote or deleted them
         _discard(unfinished)
-    final = folder / _NAME.format(step)
+    final = folder / _NAME.format(content.step)
     beside = temporary(final)
     beside.mkdir()
     try:
-        _write(beside, step, model, optimizer, state)
+        _write(beside, content)
         publish(beside, final)
     except OSError:
         _discard(beside)
         raise
     _discard(beside)  # it holds the previous checkpoint of this step, if there was one
-    prune(folder, step, keep)
+    prune(folder, content.step, keep)
     for path in checkpoints(folder):
-        if step_of(path) > step:
+        if step_of(path) > content.step:
             _delete(path)
     return final
 
@@ -72,12 +91,11 @@ def _delete(path: Path) -> None:
     _discard(doomed)
 
 
-def _write(folder: Path, step: int, model: nn.Module, optimizer: Optimizer, state: Mapping[str, Any]) -> None:
-    tensors = {name: tensor.contiguous() for name, tensor in _model_tensors(model).items()}
-    for name, content in zip(_TENSORS, (tensors, _optimizer_tensors(model, optimizer)), strict=True):
+def _write(folder: Path, content: Snapshot) -> None:
+    for name, tensors in zip(_TENSORS, (content.model, content.moments), strict=True):
         with os_errors_of(folder / name):
-            save_file(content, folder / name)
-    values = {"format_version": FORMAT_VERSION, "step": step, **state}
+            save_file(tensors, folder / name)
+    values = {"format_version": FORMAT_VERSION, "step": content.step, **content.state}
     sha256 = {name: digest_of(folder / name) for name in _TENSORS} | {"state": _digest_of_state(values)}
     text = json.dumps({**values, "sha256": sha256}, indent=2) + "\n"
     (folder / "state.json").write_text(text, encoding="utf-8")

@@ -34,9 +34,11 @@ def pretrain_command(config: PretrainConfig) -> str:
 
 
 def finetune_command(config: FinetuneConfig) -> str:
+    translations = [_digests(config.translations), list(config.translation_langs)] if config.translations else None
     return _digest(
         {
             "command": "finetune",
+            **({"translations": translations} if translations else {}),
             "recipe": plain_values(config.recipe),
             "train": [_digests(config.train), list(config.train_langs)],
             "dev": [_digests(config.dev), list(config.dev_langs), config.dev_task],

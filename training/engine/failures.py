@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import signal
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -16,52 +17,94 @@ import torch
 from schemas.errors import InputError
 from training.data.loader import StepBatches
 from training.engine import checkpoint
+from training.engine.checkpoint_writer import CheckpointWriter
 from training.objectives import Loss
-from training.recipes.finetuning import FinetuneConfig, FinetuneRecipe
-from training.recipes.pretraining import PretrainConfig, Recipe
+from training.recipes.finetuning import FinetuneConfig
+from training.recipes.pretraining import PretrainConfig
 from training.runtime.distributed import rank
 from training.runtime.errors import TrainingError
 
 REMEMBERED = 100  # losses that a diverging one is compared with
 
 
+class History:
+    """What the steps done so far tell about the next one. A checkpoint keeps it."""
+
+    def __init__(self, losses: Iterable[float] = (), skipped: int = 0) -> None:
+        self.losses = deque(losses, maxlen=REMEMBERED)  # of steps that were not skipped
+        self.skipped = skipped  # steps in a row, up to the last one
+
+    def add(self, row: Mapping[str, float]) -> None:
+        """Adds a step's row of the log."""
+        if "skipped" in row:
+            self.skipped += 1
+        else:
+            self.losses.append(row["loss"])
+            self.skipped = 0
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return {"losses": list(self.losses), "skipped": self.skipped}
+
+
 def check_divergence(
     row: Mapping[str, float],
-    losses_before: Sequence[float],
-    recipe: Recipe | FinetuneRecipe,
+    history: History,
+    config: PretrainConfig | FinetuneConfig,
     step: int,
     fetched: StepBatches,
     micro_batch_losses: Sequence[Mapping[str, Loss]],
-    checkpoints: Path,
+    writer: CheckpointWriter,
 ) -> None:
-    """Raises `TrainingError` if loss or gradient norm are not finite, or the loss is more than `stop_loss_factor` times
-    the largest of the last 100 steps. The message names the last sound checkpoint and the batch's examples."""
-    factor = recipe.stop_loss_factor
-    is_finite = math.isfinite(row["loss"]) and math.isfinite(row["gradient_norm"])
-    diverged = factor and len(losses_before) == REMEMBERED and row["loss"] > factor * max(losses_before)
-    if is_finite and not diverged:
+    """Raises `TrainingError` if this step is the last of `stop_after_skipped` skipped ones in a row, or the loss is
+    more than `stop_loss_factor` times the largest of the last 100 steps. The message names the last sound checkpoint
+    and the batch's examples. A step is skipped if its loss or its gradient's norm is not finite."""
+    recipe, losses = config.recipe, history.losses
+    factor, skipped = recipe.stop_loss_factor, history.skipped + 1 if "skipped" in row else 0
+    diverged = factor and len(losses) == REMEMBERED and row["loss"] > factor * max(losses)
+    if not skipped and not diverged:
         return
+    if skipped and skipped < config.stop_after_skipped:
+        return
+    kept = _last_sound(writer, step)
+    usual = f" after at most {max(losses):.4g} in the {len(losses)} steps before" if losses else ""
+    in_a_row = f"; {skipped} steps in a row were skipped, the most that --stop-after-skipped allows" if skipped else ""
+    raise TrainingError(
+        f"{_figures(row, step)}{usual}{in_a_row}. "
+        + (f"The weights of {kept} are sound. " if kept else "")
+        + "In another --output, try a lower --learning-rate or a longer --warmup-steps"
+        + (", or --precision fp32" if skipped and recipe.precision != "fp32" else "")
+        + f". {_reading(fetched, micro_batch_losses)}"
+    )
+
+
+def skipped_line(
+    row: Mapping[str, float], step: int, fetched: StepBatches, micro_batch_losses: Sequence[Mapping[str, Loss]]
+) -> str:
+    """Returns the log's line about a skipped step."""
+    return f"  {_figures(row, step)}: skipped, nothing changed. {_reading(fetched, micro_batch_losses)}"
+
+
+def _figures(row: Mapping[str, float], step: int) -> str:
+    return f"Step {step + 1}: loss {row['loss']:.4g}, gradient norm {row['gradient_norm']:.4g}"
+
+
+def _reading(fetched: StepBatches, micro_batch_losses: Sequence[Mapping[str, Loss]]) -> str:
+    """Names the examples of the micro-batches whose loss is not finite or, if there are none, of the whole step."""
     bad = [
         batch
         for batch, losses in zip(fetched.micro_batches, micro_batch_losses, strict=True)
         if not all(math.isfinite(loss.total.item()) for loss in losses.values())
     ]
-    ids = [id for batch in bad or fetched.micro_batches for id in batch.example_ids]
-    kept = _last_sound(checkpoints, step)
-    usual = f" after at most {max(losses_before):.4g} in the {len(losses_before)} steps before" if losses_before else ""
-    raise TrainingError(
-        f"Step {step + 1}: loss {row['loss']:.4g}, gradient norm {row['gradient_norm']:.4g}{usual}. "
-        + (f"The weights of {kept} are sound. " if kept else "")
-        + "In another --output, try a lower --learning-rate or a longer --warmup-steps"
-        + ("" if is_finite or recipe.precision == "fp32" else ", or --precision fp32")
-        + f". Process {rank()} was reading these examples: {' '.join(ids)}"
-    )
+    ids = " ".join(id for batch in bad or fetched.micro_batches for id in batch.example_ids)
+    return f"Process {rank()} was reading these examples: {ids}"
 
 
-def _last_sound(checkpoints: Path, step: int) -> Path | None:
+def _last_sound(writer: CheckpointWriter, step: int) -> Path | None:
     try:
-        return checkpoint.newest_sound(checkpoints, upto=step)[0]
-    except InputError:
+        writer.wait()
+        return checkpoint.newest_sound(writer.folder, upto=step)[0]
+    except (InputError, OSError):
         return None
 
 

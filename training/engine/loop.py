@@ -10,27 +10,28 @@ import math
 import signal
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim import Adam, AdamW, Optimizer
 
 from training.data.loader import StepBatches
 from training.engine import checkpoint
+from training.engine.checkpoint_writer import CheckpointWriter
 from training.engine.failures import (
-    REMEMBERED,
+    History,
     check_divergence,
     memory_errors_explained,
     shield_workers_from_signals,
+    skipped_line,
     stop_signal,
 )
 from training.engine.flops import EncoderSize, model_flops, peak_flops
+from training.engine.gradients import GradientBuckets
 from training.engine.metrics_log import LOST, MetricsLog, SilentLog
 from training.methods.base import Method, Prepare
 from training.objectives import Loss, normalised, step_counts
@@ -42,6 +43,30 @@ from training.runtime.distributed import all_reduce_sum, barrier, from_first_ran
 _DROPOUT = 6  # number of this stream of random numbers
 
 
+class Pauses(NamedTuple):
+    """What a run does after some steps besides training, on every rank alike. It must not change the weights."""
+
+    are_due: Callable[[int], bool] = lambda done: False
+    """Whether there is a pause after this number of steps."""
+    figures: Callable[[int], Mapping[str, float]] = lambda done: {}
+    """Returns more figures for the row of the step."""
+    ends: Callable[[int, MetricsLog | SilentLog], bool] = lambda done, log: False
+    """Called once the row is written. Returns whether the training ends here."""
+
+
+NO_PAUSES = Pauses()
+
+
+class Launched(NamedTuple):
+    """A step that the device may still be computing."""
+
+    step: int
+    fetched: StepBatches
+    losses: list[dict[str, Loss]]
+    figures: StepFigures
+    begun: float
+
+
 def train(
     model: nn.Module,
     method: Method,
@@ -50,18 +75,20 @@ def train(
     size: EncoderSize,
     device: torch.device,
     open_log: Callable[[int], MetricsLog | SilentLog],
-    ends_after: Callable[[int, MetricsLog | SilentLog], bool] = lambda done, log: False,
+    pauses: Pauses = NO_PAUSES,
+    keep_last: bool = True,
 ) -> tuple[int, int | None]:
     """Trains `model` from its last checkpoint, or from the start, to the recipe's last step.
 
     `batches_from(step)` iterates over this rank's batches from `step`, counted from 0; `open_log(done)` opens the log.
-    After every step the loop calls `ends_after(done, log)`, which ends the training if it returns True, on every rank
-    alike; it must not change the weights. Returns the steps done and, if a signal stopped the run, the signal. Raises
-    `TrainingError` where training cannot go on.
+    The figures of a step are read when the next one has been launched, so that the device never waits for the host;
+    before a pause and a checkpoint they are read at once. Without `keep_last`, a training that comes to its end writes
+    no checkpoint there. Returns the steps done and, if a signal stopped the run, the signal. Raises `TrainingError`
+    where training cannot go on.
     """
     recipe, checkpoints = config.recipe, Path(config.output) / "checkpoints"
-    optimizer = make_optimizer(model, recipe, device)
-    done, losses_before = resume(checkpoints, model, optimizer)
+    optimizer, buckets = make_optimizer(model, recipe, device), GradientBuckets(model)
+    done, history = resume(checkpoints, model, optimizer)
     if rank() == 0:  # a killed process may have left more than `keep_checkpoints`
         checkpoint.prune(checkpoints, done, config.keep_checkpoints)
     if done == recipe.steps:
@@ -71,63 +98,79 @@ def train(
         stop_signal() as stop,
         shield_workers_from_signals(batches_from(done)) as batches,
         open_log(done) as log,
+        CheckpointWriter(checkpoints, config.keep_checkpoints, writes_in_background(config, device)) as writer,
         memory_errors_explained(config),
     ):
+
+        def settle(launched: Launched, ended_at: float, is_pause: bool = False) -> bool:
+            """Reads and logs the figures of a step. Returns whether the run is asked to stop, on every rank alike."""
+            sums = summed(launched.figures.read(), work_of(launched.fetched, method, size), stop.asked_for)
+            row = row_of(sums, method.weights, launched, ended_at - launched.begun, recipe, device)
+            check_divergence(row, history, config, launched.step, launched.fetched, launched.losses, writer)
+            if "skipped" in row:
+                log.print_line(skipped_line(row, launched.step, launched.fetched, launched.losses))
+            history.add(row)
+            log.write(launched.step + 1, {**row, **(pauses.figures(launched.step + 1) if is_pause else {})})
+            return sums["stop"] > 0
+
+        before: Launched | None = None  # the step whose figures have not been read
         for step in range(done, recipe.steps):
             begun = time.perf_counter()
+            writer.raise_error()
             fetched = next(batches)
-            losses, gradient_norm = take_step(model, optimizer, method, fetched, recipe, step, device)
-            sums = summed(losses, work_of(fetched, method, size), stop.asked_for)  # waits for the device
-            seconds = time.perf_counter() - begun
-            row = figures(sums, method.weights, seconds, device) | {
-                "lr": learning_rate(recipe, step),
-                "gradient_norm": gradient_norm.item(),
-                "loader_wait": min(1.0, fetched.seconds_waited / seconds),
-            }
-            check_divergence(row, losses_before, recipe, step, fetched, losses, checkpoints)
-            losses_before.append(row["loss"])
-            log.write(step + 1, row)
+            launched = Launched(
+                step, fetched, *take_step(model, optimizer, buckets, method, fetched, recipe, step, device), begun
+            )
+            stopping = before is not None and settle(before, begun)
+            is_pause, is_last = pauses.are_due(step + 1), step + 1 == recipe.steps
+            if not (stopping or is_pause or is_last or (step + 1) % config.checkpoint_every == 0):
+                before = launched
+                continue
 
-            ended = ends_after(step + 1, log) or step + 1 == recipe.steps
-            stopping = sums["stop"] > 0 and not ended
-            if (step + 1) % config.checkpoint_every == 0 or ended or stopping:
-                if rank() == 0:
-                    state = {"losses": list(losses_before)}
-                    checkpoint.save(checkpoints, step + 1, model, optimizer, config.keep_checkpoints, **state)
-                barrier()
+            stopping |= settle(launched, time.perf_counter(), is_pause)
+            before = None
+            ended = (is_pause and pauses.ends(step + 1, log)) or is_last
+            if rank() == 0 and (keep_last or not ended):
+                writer.save(step + 1, model, optimizer, **history.state)
             if ended or stopping:
-                return step + 1, (stop.number or signal.SIGTERM) if sums["stop"] else None
+                writer.wait()
+                barrier()
+                return step + 1, (stop.number or signal.SIGTERM) if stopping else None
     return done, None
 
 
 def take_step(
     model: nn.Module,
     optimizer: Optimizer,
+    buckets: GradientBuckets,
     method: Method,
     fetched: StepBatches,
     recipe: Recipe | FinetuneRecipe,
     step: int,
     device: torch.device,
-) -> tuple[list[dict[str, Loss]], Tensor]:
-    """Updates the weights once. Returns the losses of each micro-batch, before their weights and without gradients, and
-    the norm of the gradient before clipping."""
+) -> tuple[list[dict[str, Loss]], StepFigures]:
+    """Updates the weights once, unless a loss or the gradient's norm is not finite. Returns the losses of each
+    micro-batch, before their weights and without gradients, and the step's figures."""
     counts = step_counts([method.counts(batch) for batch in fetched.micro_batches])
     on_device = [batch.to(device) for batch in fetched.micro_batches]
     prepare = preparing(recipe, step, device)
+    buckets.begin()
 
     detached: list[dict[str, Loss]] = []
     for number, shared in enumerate(method.precompute(model, on_device, prepare)):
         with prepare(number):
             losses = method.losses(model, on_device[number], shared)
-        torch.autograd.backward(normalised(weighted(losses, method.weights), counts))
+        with buckets.last_pass(number == len(on_device) - 1):
+            torch.autograd.backward(normalised(weighted(losses, method.weights), counts))
         detached.append({name: loss._replace(total=loss.total.detach()) for name, loss in losses.items()})
-    average_gradients(model)
+    buckets.finish()
     gradient_norm = clip_gradients(model, recipe.max_gradient_norm)
+    skipped = all_reduce_sum(not_finite(detached, gradient_norm))
     for group in optimizer.param_groups:
         group["lr"] = learning_rate(recipe, step)
-    optimizer.step()
+    update(optimizer, skipped)
     optimizer.zero_grad()
-    return detached, gradient_norm
+    return detached, StepFigures(detached, gradient_norm, skipped)
 
 
 # --- before the first step --------------------------------------------------------------------------------------------
@@ -146,12 +189,12 @@ def make_optimizer(model: nn.Module, recipe: Recipe | FinetuneRecipe, device: to
         lr=recipe.learning_rate,
         betas=(recipe.beta1, recipe.beta2),
         eps=recipe.epsilon,
-        fused=device.type == "cuda",
+        fused=True,
     )
 
 
-def resume(checkpoints: Path, model: nn.Module, optimizer: Optimizer) -> tuple[int, deque[float]]:
-    """Restores the newest sound checkpoint and reports damaged ones. Returns the steps done and the last losses.
+def resume(checkpoints: Path, model: nn.Module, optimizer: Optimizer) -> tuple[int, History]:
+    """Restores the newest sound checkpoint and reports damaged ones. Returns the steps done and their history.
 
     Raises `InputError` if there are checkpoints, but none is sound.
     """
@@ -159,9 +202,14 @@ def resume(checkpoints: Path, model: nn.Module, optimizer: Optimizer) -> tuple[i
     for path, problem in damaged.items() if rank() == 0 else ():
         print(f"{path} is damaged, and not gone on from: {problem}", file=sys.stderr, flush=True)
     if newest is None:
-        return 0, deque(maxlen=REMEMBERED)
+        return 0, History()
     state = checkpoint.restore(newest, model, optimizer)
-    return state["step"], deque(state["losses"], maxlen=REMEMBERED)
+    return state["step"], History(state["losses"], state.get("skipped", 0))
+
+
+def writes_in_background(config: PretrainConfig | FinetuneConfig, device: torch.device) -> bool:
+    """Returns whether checkpoints are written in a thread."""
+    return config.write_checkpoints == "background" or (config.write_checkpoints == "auto" and device.type == "cuda")
 
 
 # --- a step -----------------------------------------------------------------------------------------------------------
@@ -182,23 +230,20 @@ def weighted(losses: Mapping[str, Loss], weights: Mapping[str, float]) -> dict[s
     return {name: loss._replace(total=weights[name] * loss.total) for name, loss in losses.items()}
 
 
-def average_gradients(model: nn.Module) -> None:
-    """Averages the gradients over ranks.
+def not_finite(micro_batches: Sequence[Mapping[str, Loss]], gradient_norm: Tensor) -> Tensor:
+    """Returns 1 if a loss of this rank or the gradient's norm is not finite, else 0: fp32, on the device."""
+    totals = [loss.total.float() for losses in micro_batches for loss in losses.values()]
+    return 1 - torch.stack([gradient_norm, *totals]).isfinite().all().float()
 
-    `DistributedDataParallel` would lay out its buckets anew after the first step, which changes the order of sums over
-    three ranks or more, and so the bits of a run that is resumed. Its overlap of communication and computation would
-    hide little: most of the bytes are the embeddings', whose gradient is ready last.
+
+def update(optimizer: Optimizer, skipped: Tensor) -> None:
+    """Takes the optimizer's step if `skipped` is 0. Otherwise weights, moments and the number of steps stay as they
+    are. The device decides; the host does not wait.
+
+    The fused kernels of Adam and AdamW have this for loss scaling (`torch.amp.GradScaler`).
     """
-    if world_size() == 1:
-        return
-    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    for parameter in parameters:
-        if parameter.grad is None:  # no example of this rank uses it
-            parameter.grad = torch.zeros_like(parameter)
-    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    for work in [dist.all_reduce(gradient, async_op=True) for gradient in gradients]:
-        work.wait()
-    torch._foreach_div_(gradients, float(world_size()))
+    optimizer.found_inf = skipped.clamp(max=1)  # type: ignore[attr-defined]
+    optimizer.step()
 
 
 def clip_gradients(model: nn.Module, max_norm: float) -> Tensor:
@@ -233,32 +278,66 @@ def work_of(fetched: StepBatches, method: Method, size: EncoderSize) -> dict[str
     }
 
 
-def summed(micro_batches: Sequence[Mapping[str, Loss]], work: Mapping[str, float], stop: bool) -> dict[str, float]:
-    """Sums totals, counts and figures over a step's micro-batches and all ranks, with one wait for the device and one
-    message between ranks."""
-    names, values = [], []
-    for losses in micro_batches:
-        for name, loss in losses.items():
-            figures = [(f"{name}_{figure}", value) for figure, value in loss.figures.items()]
-            for key, pair in (("loss/" + name, torch.stack([loss.total, loss.count]).double()), *figures):
-                names += [f"{key} total", f"{key} count"]
-                values.append(pair)
-    sums = {**work, "stop": float(stop)}
-    for key, value in zip(names, torch.cat(values).tolist(), strict=True):
-        sums[key] = sums.get(key, 0.0) + value
-    return dict(zip(sums, all_reduce_sum(torch.tensor(list(sums.values()), dtype=torch.float64)).tolist(), strict=True))
+class StepFigures:
+    """Totals, counts and figures of this rank's micro-batches, on their way to the host's memory."""
+
+    def __init__(self, micro_batches: Sequence[Mapping[str, Loss]], gradient_norm: Tensor, skipped: Tensor) -> None:
+        self._names, values = ["gradient_norm", "skipped"], [torch.stack([gradient_norm, skipped]).double()]
+        for losses in micro_batches:
+            for name, loss in losses.items():
+                figures = [(f"{name}_{figure}", value) for figure, value in loss.figures.items()]
+                for key, pair in (("loss/" + name, torch.stack([loss.total, loss.count]).double()), *figures):
+                    self._names += [f"{key} total", f"{key} count"]
+                    values.append(pair)
+        self._values = torch.cat(values).to("cpu", non_blocking=True)
+        self._copied = torch.cuda.Event() if gradient_norm.is_cuda else None  # type: ignore[no-untyped-call]
+        if self._copied:
+            self._copied.record()
+
+    def read(self) -> tuple[dict[str, float], dict[str, float]]:
+        """Waits until the device has computed the step. Returns the figures that are equal on all ranks, and sums over
+        micro-batches."""
+        if self._copied:
+            self._copied.synchronize()
+        values = list(zip(self._names, self._values.tolist(), strict=True))
+        sums: dict[str, float] = {}
+        for key, value in values[2:]:
+            sums[key] = sums.get(key, 0.0) + value
+        return dict(values[:2]), sums
+
+
+def summed(
+    read: tuple[Mapping[str, float], Mapping[str, float]], work: Mapping[str, float], stop: bool
+) -> dict[str, float]:
+    """Sums this rank's sums, work and wish to stop over all ranks, with one message between them."""
+    shared, own = read
+    sums = {**work, "stop": float(stop), **own}
+    values = all_reduce_sum(torch.tensor(list(sums.values()), dtype=torch.float64)).tolist()
+    return {**shared, **dict(zip(sums, values, strict=True))}
+
+
+def row_of(
+    sums: Mapping[str, float],
+    weights: Mapping[str, float],
+    launched: Launched,
+    seconds: float,
+    recipe: Recipe | FinetuneRecipe,
+    device: torch.device,
+) -> dict[str, float]:
+    """Returns the row of a step for the log (training/engine/metrics_log.py)."""
+    row = figures(sums, weights, seconds, device) | {
+        "lr": learning_rate(recipe, launched.step),
+        "gradient_norm": sums["gradient_norm"],
+        "loader_wait": min(1.0, launched.fetched.seconds_waited / seconds),
+    }
+    return row | ({"skipped": 1.0} if sums["skipped"] else {})
 
 
 def figures(
     sums: Mapping[str, float], weights: Mapping[str, float], seconds: float, device: torch.device
 ) -> dict[str, float]:
     """Computes the part of a row of the log (training/engine/metrics_log.py) that follows from a step's sums."""
-    means = {
-        name.removesuffix(" total"): total / max(1.0, sums[name.removesuffix("total") + "count"])
-        for name, total in sums.items()
-        if name.endswith(" total")
-    }
-    row = {"loss": sum(weight * means[f"loss/{name}"] for name, weight in weights.items()), **means}
+    row = means_of(sums, weights)
     row |= {"examples": sums["examples"], "tokens": sums["tokens"], "seconds": seconds}
     row |= {name: number for name, number in sums.items() if name.startswith("lost/") and number}
     row |= {f"{name}_per_s": sums[name] / seconds for name in ("examples", "tokens")}
@@ -268,3 +347,13 @@ def figures(
         if peak := peak_flops(torch.cuda.get_device_name(device)):
             row["mfu"] = sums["flops"] / seconds / peak / world_size()
     return row
+
+
+def means_of(sums: Mapping[str, float], weights: Mapping[str, float]) -> dict[str, float]:
+    """Divides totals by counts. Returns the weighted `loss`, its parts and the objectives' figures."""
+    means = {
+        name.removesuffix(" total"): total / max(1.0, sums[name.removesuffix("total") + "count"])
+        for name, total in sums.items()
+        if name.endswith(" total")
+    }
+    return {"loss": sum(weight * means[f"loss/{name}"] for name, weight in weights.items()), **means}

@@ -4,10 +4,12 @@ Figures of a row, over all processes unless stated otherwise:
   step              steps done, counted from 1
   loss, loss/NAME   the weighted sum that is minimised, and its parts before their weights
   NAME_FIGURE       a share from 0 to 1 that an objective reports with its loss: wae_exact, mlm_correct …
+  skipped           1 if the loss or the gradient's norm was not finite, so that the step changed nothing; else absent
   lr, gradient_norm the learning rate, and the gradient's norm before clipping
   examples, tokens  numbers in the step; tokens are counted in each pass of the encoder
   examples_per_s, tokens_per_s, seconds   speed and duration of the step, wall clock
   mfu               model FLOPs as a share of the devices' peak (training/engine/flops.py); absent without a known peak
+  held_out/…        loss, its parts and figures on the examples of --held-out, in the rows of steps that evaluate them
   lost/REASON       rows that could not be used, and questions and answers that were left out or changed
   padding           share of the computed tokens that are padding
   loader_wait       share of the step's seconds in which this process waited for its batch
@@ -53,6 +55,7 @@ NOTED = {
     "answer_elsewhere": "answers that are not where their file says, left out",
     "ambiguous_offset": "answers of which their file knows only the first of several places",
     "duplicate_id": "records whose id another has, too",
+    "without_translation": "records without a translation, read beside themselves",
 }
 # Figure → its label on the progress line.
 FIGURES = {
@@ -66,7 +69,14 @@ FIGURES = {
     "contrast_nearest": "answers nearest to their questions",
     "tags_correct": "tags right",
     "pairs_correct": "pairs right",
+    **{
+        f"{side}_{figure}": f"{words} ({side})"
+        for side in ("source", "target")
+        for figure, words in (("exact", "answers found"), ("correct", "labels right"))
+    },
+    "teacher_same": "as the teacher",
 }
+HELD_OUT = "held_out/loss"
 RECENT = 100  # steps that the means on the progress line are over
 SECONDS_BETWEEN_LINES = 30.0
 POINTS = 2_000  # of a curve in TensorBoard, approximately
@@ -110,7 +120,8 @@ class MetricsLog:
         self.recent.append(row)
         with atomic_write.os_errors_of(self._folder / "metrics.jsonl"):
             self._rows.write(json.dumps(row) + "\n")
-        if step in (1, self._steps) or step % max(1, self._steps // POINTS) == 0:
+        is_point = step in (1, self._steps) or step % max(1, self._steps // POINTS) == 0
+        if is_point or HELD_OUT in figures:
             with atomic_write.os_errors_of(self._folder / "tensorboard"):
                 for name, value in figures.items():
                     self._board.add_scalar(name, value, step)
@@ -160,10 +171,14 @@ def progress_line(step: int, steps: int, start: int, seconds: float, recent: deq
     shown += [
         f"{label} {sum(row[name] for row in own) / len(own):.0%}" for name, label in FIGURES.items() if name in row
     ]
+    if held_out := [each[HELD_OUT] for each in recent if HELD_OUT in each]:
+        shown.append(f"held-out loss {held_out[-1]:.4g}")
     shown += [f"lr {row['lr']:.2g}", f"|g| {row['gradient_norm']:.3g}"]
     for name in ("tokens", "examples"):
         speed = sum(row[name] for row in own) / sum(row["seconds"] for row in own)
         shown.append(f"{_short(speed)} {name}/s")
+    if skipped := sum("skipped" in row for row in own):
+        shown.append(f"{skipped} of {len(own)} steps skipped")
     if "mfu" in row:
         shown.append(f"MFU {row['mfu']:.0%}")
     shown += [f"padding {row['padding']:.1%}", f"waits {row['loader_wait']:.0%}"]

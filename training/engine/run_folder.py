@@ -47,7 +47,7 @@ def begin(folder: Path, now: Mapping[str, Any], replaceable: bool = False) -> li
     Raises `ConfigError` if the folder holds another run, unless that one is `replaceable` or never took a step.
     """
     path, now = folder / FILE_NAME, json.loads(json.dumps(now))
-    kept = (outputs.FIRST_STAGE, outputs.CANDIDATES) if now.get("baseline") else ()
+    kept = (outputs.FIRST_STAGE, *outputs.RUN_DATA) if now.get("baseline") else ()
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
     if before is not None:
         before["recipe"] = _with_model_as_in(before.get("recipe") or {}, now["recipe"])
@@ -60,7 +60,8 @@ def begin(folder: Path, now: Mapping[str, Any], replaceable: bool = False) -> li
     if deciding or before is None:
         atomic_write.text(path, json.dumps(now, indent=2, ensure_ascii=False) + "\n")
         return []
-    return [f"{name}: {what}" for name, what in changed if name != "command"]
+    told = [name for name, _ in changed if name.partition(".")[0] not in ("command", "held_out")]
+    return [f"{name}: {what}" for name, what in changed if name in told]
 
 
 def refuse_another_recipe(folder: Path, recipe: Mapping[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """The JSON lines of `predict`: a line of input becomes a record to predict, and its prediction a line of output.
 
-Input: {"id"?, "query" or "question", "context"}, {"id"?, "text", "tokens"?} or {"id"?, "sentence1", "sentence2"}.
+Input: {"id"?, "query" or "question", "context"}, {"id"?, "text", "tokens"?} or {"id"?, "sentence1", "sentence2"}; for a
+method that reads translations also "translation", an object with the same texts.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ class Request(NamedTuple):
     id: Id
     record: Any
     with_tags: bool = False  # the line has tokens, so its answer has their tags
+    translation: Any = None  # the record's translation, for a method that reads one
 
 
 class Refused(NamedTuple):
@@ -62,15 +64,30 @@ class LineFormat:
     """Takes how many of the best answers or rationales to give, and whether rationales were asked for."""
 
 
-def request(kind: str, task: str, number: int, line: bytes) -> Request | Refused:
+def request(kind: str, task: str, number: int, line: bytes, reads_translations: bool = False) -> Request | Refused:
     """Reads line `number`, counted from 1. A blank line is refused too, so that line i of the output answers line i."""
     id_: Id = number
     try:
         values = _object(line)
         id_ = _id(values, number)
-        return LINE_FORMATS[kind].request(id_, f"line {number}", task, values)
+        asked = LINE_FORMATS[kind].request(id_, f"line {number}", task, values)
+        if reads_translations:
+            return asked._replace(translation=_translation(kind, task, number, values))
+        if "translation" in values:
+            raise BadLine("expected no 'translation', since the model's method reads none")
+        return asked
     except BadLine as error:
         return Refused(id_, f"line {number}: {error}")
+
+
+def _translation(kind: str, task: str, number: int, values: dict[str, Any]) -> Any:
+    """Returns the record that the line's "translation" holds, an object with the same texts; None if it has none."""
+    translated = values.get("translation")
+    if translated is None:
+        return None
+    if not isinstance(translated, dict):
+        raise BadLine(f"expected 'translation', an object with the texts; found {_kind(translated)}")
+    return LINE_FORMATS[kind].request(None, f"line {number}", task, translated).record
 
 
 def _question(id_: Id, name: str, task: str, values: dict[str, Any]) -> Request:

@@ -33,6 +33,7 @@ from training.recipes.inference import Computing
 from training.runtime.errors import TrainingError
 from training.tasks.predictions import Prediction
 from training.tasks.records import Record
+from training.tasks.translations import Translations
 
 MOST_TOKENS = {"cuda": 16_384, "cpu": 4_096}  # fewer on a CPU: the same speed and less memory
 RECORDS_AT_ONCE = 2_048  # the most records whose features are in memory together
@@ -78,6 +79,20 @@ def load_predictor(folder: str | Path, device: torch.device) -> Predictor:
     return Predictor(model, formulation, loaded.settings, text_encoder, device, loaded.provenance)
 
 
+def with_translations(predictor: Predictor, translations: Translations | None) -> Predictor:
+    """Returns the predictor with the translations of the records that it will predict; without any, a method that reads
+    translations reads each record beside itself. Raises `ConfigError` if the model's method reads none."""
+    if translations is None:
+        return predictor
+    formulation: Any = predictor.formulation
+    if not predictor.settings.method.reads_translations:
+        raise ConfigError(
+            f"--translations: a model of method {predictor.settings.method.name} reads none. Expected one of a method "
+            "that does, such as filter"
+        )
+    return predictor._replace(formulation=replace(formulation, translations=translations))
+
+
 def predict(
     model: EncoderWithHeads,
     formulation: Formulation,
@@ -96,7 +111,7 @@ def predict(
     """
     predictions: list[Prediction] = []
     most_tokens = most_tokens or MOST_TOKENS[device.type]
-    with _inference_mode(model, device, precision, most_tokens):
+    with inference_mode(model, device, precision, most_tokens):
         for first in range(0, len(records), RECORDS_AT_ONCE):
             chunk = [unlabelled(record) for record in records[first : first + RECORDS_AT_ONCE]]
             features = formulation.features(chunk)
@@ -139,7 +154,7 @@ def batches(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
 
 
 @contextmanager
-def _inference_mode(model: nn.Module, device: torch.device, precision: str, most_tokens: int) -> Iterator[None]:
+def inference_mode(model: nn.Module, device: torch.device, precision: str, most_tokens: int) -> Iterator[None]:
     """Switches off gradients and dropout inside the block, and then restores the model's mode."""
     training = model.training
     model.eval()

@@ -57,7 +57,14 @@ class EncoderWithHeads(nn.Module):
 
 
 class OnePass:
-    """Defaults of a method whose losses need one pass of the encoder and nothing of a step's other micro-batches."""
+    """Defaults of a method whose losses need one pass of the encoder and nothing of a step's other micro-batches, and
+    which has the same features in training as in prediction."""
+
+    def training_features(self, records: Sequence[Any]) -> list[Any]:
+        return self.features(records)
+
+    def features(self, records: Sequence[Any]) -> list[Any]:
+        raise NotImplementedError
 
     def encoder_inputs(self, batch: Any) -> tuple[Packed, ...]:
         return (batch.inputs,)

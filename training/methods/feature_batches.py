@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from training.data.loader import Batches
 from training.data.plan import Plan
+from training.methods.formulation import Formulation, StepFormulation
 from training.recipes.finetuning import FinetuneConfig
 from training.runtime.distributed import rank, world_size
-
-if TYPE_CHECKING:
-    from training.methods.formulation import Formulation
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,12 @@ class _Collator:
     """A collator for features that are made already."""
 
     formulation: Formulation
+    seed: int
+
+    def at_step(self, step: int) -> _Collator:
+        if not isinstance(self.formulation, StepFormulation):
+            return self
+        return replace(self, formulation=self.formulation.at_step(step, self.seed))
 
     def features(self, row: Any) -> Any:
         return row
@@ -49,7 +53,7 @@ def batches_of(config: FinetuneConfig, formulation: Formulation, features: Seque
     return Batches(
         _Rows(features),
         plan,
-        _Collator(formulation),
+        _Collator(formulation, config.recipe.seed),
         rank=rank(),
         world_size=world_size(),
         most_tokens=config.micro_batch_tokens or None,

@@ -6,7 +6,7 @@ records → features → batches → losses (training) or outputs (prediction) �
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from torch import nn
 
@@ -30,10 +30,14 @@ class Formulation(Method, Protocol):
         """Returns the features of all records, in the records' order: several, one or none for a record.
 
         Each has `id`, `record` (the index in `records`), `ids` (all tokens that it takes, by whose number micro-batches
-        are filled) and `notes` (reasons for what was cut or lost). They are the same in training and in prediction, for
-        which records need no labels. Windows of a query's context also have `label` and `answers`, by which training
-        leaves out queries that lost all their answers (`training.data.windows.taught`).
+        are filled) and `notes` (reasons for what was cut or lost). Records need no labels. Windows of a query's context
+        also have `label` and `answers`, by which training leaves out queries that lost all their answers
+        (`training.data.windows.taught`).
         """
+
+    def training_features(self, records: Sequence[Any]) -> list[Any]:
+        """Returns the features to train on, in the records' order: those of `features`, unless training reads more than
+        prediction, such as several translations of a record."""
 
     def batch(self, features: Sequence[Any]) -> Any:
         """Packs features into one micro-batch, a `Movable` with `example_ids`. The list may be empty."""
@@ -44,3 +48,12 @@ class Formulation(Method, Protocol):
     def predictions(self, records: Sequence[Any], features: Sequence[Any], outputs: Sequence[Any]) -> list[Prediction]:
         """Returns one prediction for each record, in their order, also for records without features. `outputs[i]` is
         the output for `features[i]`."""
+
+
+@runtime_checkable
+class StepFormulation(Protocol):
+    """A formulation whose training batches depend on the step, for instance by scheduled sampling."""
+
+    def at_step(self, step: int, seed: int) -> Formulation:
+        """Returns the formulation whose `batch` makes the batches of this step, counted from 0, of a run with this
+        seed. They must be a function of both and of the features, so that a run that resumes makes the same."""

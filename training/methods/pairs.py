@@ -50,12 +50,22 @@ class PlainPairs(OnePass):
     def counts(self, batch: PairBatch) -> dict[str, int | Tensor]:
         return {"pairs": (batch.labels_N != UNLABELLED).sum()}
 
+    def scores(self, model: EncoderWithHeads, hidden_TD: Tensor, batch: PairBatch) -> tuple[Tensor]:
+        """Returns the logits of each pair's labels, (N, C)."""
+        return (model.heads["pairs"](hidden_TD, batch.inputs.bounds_N1[:-1]),)
+
     def losses(self, model: EncoderWithHeads, batch: PairBatch, shared: Any) -> dict[str, Loss]:
-        return {"pairs": label_loss(self._logits(model, batch), batch.labels_N)}
+        return {"pairs": self.loss_of(self.scores(model, model.encoder(batch.inputs), batch), batch)}
+
+    def loss_of(self, scores: tuple[Tensor], batch: PairBatch) -> Loss:
+        return label_loss(*scores, batch.labels_N)
 
     def outputs(self, model: EncoderWithHeads, batch: PairBatch) -> list[np.ndarray]:
+        return self.outputs_of(self.scores(model, model.encoder(batch.inputs), batch), batch)
+
+    def outputs_of(self, scores: tuple[Tensor], batch: PairBatch) -> list[np.ndarray]:
         """Returns P(label) of each pair, (C,)."""
-        return list(probabilities(self._logits(model, batch)).cpu().numpy())
+        return list(probabilities(*scores).cpu().numpy())
 
     def predictions(
         self, records: Sequence[PairExample], features: Sequence[PairFeatures], outputs: Sequence[np.ndarray]
@@ -67,6 +77,3 @@ class PlainPairs(OnePass):
             label = self.settings.labels[int(p_C.argmax())]
             predictions[pair.record] = predictions[pair.record]._replace(label=label, scores=scores)
         return predictions
-
-    def _logits(self, model: EncoderWithHeads, batch: PairBatch) -> Tensor:
-        return model.heads["pairs"](model.encoder(batch.inputs), batch.inputs.bounds_N1[:-1])

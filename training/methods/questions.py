@@ -63,7 +63,7 @@ class PlainQuestions(OnePass):
         return mrc_batch(features)
 
     def counts(self, batch: MrcBatch) -> dict[str, int | Tensor]:
-        return {"qa": batch.inputs.sequences}
+        return {"qa": (batch.gold_start_N >= 0).sum()}
 
     def scores(self, model: EncoderWithHeads, hidden_TD: Tensor, batch: MrcBatch) -> tuple[Tensor, Tensor]:
         """Returns start_NL, end_NL of every token of each window; -inf beyond the window."""
@@ -71,11 +71,16 @@ class PlainQuestions(OnePass):
         return own_rows(start_T, batch.inputs), own_rows(end_T, batch.inputs)
 
     def losses(self, model: EncoderWithHeads, batch: MrcBatch, shared: Any) -> dict[str, Loss]:
-        start_NL, end_NL = self.scores(model, model.encoder(batch.inputs), batch)
-        return {"qa": span_loss(start_NL, end_NL, batch.gold_start_N, batch.gold_end_N, batch.inputs)}
+        return {"qa": self.loss_of(self.scores(model, model.encoder(batch.inputs), batch), batch)}
+
+    def loss_of(self, scores: tuple[Tensor, Tensor], batch: MrcBatch) -> Loss:
+        return span_loss(*scores, batch.gold_start_N, batch.gold_end_N, batch.inputs)
 
     def outputs(self, model: EncoderWithHeads, batch: MrcBatch) -> list[WindowAnswers]:
-        start_NL, end_NL = self.scores(model, model.encoder(batch.inputs), batch)
+        return self.outputs_of(self.scores(model, model.encoder(batch.inputs), batch), batch)
+
+    def outputs_of(self, scores: tuple[Tensor, Tensor], batch: MrcBatch) -> list[WindowAnswers]:
+        start_NL, end_NL = scores
         context_N2 = batch.context_N2 - batch.inputs.bounds_N1[:-1].unsqueeze(1)
         top = top_spans(start_NL, end_NL, context_N2, self.best, self.settings.max_answer_tokens)
         none_N = log_probabilities(start_NL, context_N2)[:, 0] + log_probabilities(end_NL, context_N2)[:, 0]

@@ -51,12 +51,22 @@ class PlainTags(OnePass):
     def counts(self, batch: TagBatch) -> dict[str, int | Tensor]:
         return {"tags": (batch.labels_W != UNLABELLED).sum()}
 
+    def scores(self, model: EncoderWithHeads, hidden_TD: Tensor, batch: TagBatch) -> tuple[Tensor]:
+        """Returns the logits of each word's tags, (W, C)."""
+        return (model.heads["tags"](hidden_TD, batch.words_W),)
+
     def losses(self, model: EncoderWithHeads, batch: TagBatch, shared: Any) -> dict[str, Loss]:
-        return {"tags": label_loss(self._logits(model, batch), batch.labels_W)}
+        return {"tags": self.loss_of(self.scores(model, model.encoder(batch.inputs), batch), batch)}
+
+    def loss_of(self, scores: tuple[Tensor], batch: TagBatch) -> Loss:
+        return label_loss(*scores, batch.labels_W)
 
     def outputs(self, model: EncoderWithHeads, batch: TagBatch) -> list[np.ndarray]:
+        return self.outputs_of(self.scores(model, model.encoder(batch.inputs), batch), batch)
+
+    def outputs_of(self, scores: tuple[Tensor], batch: TagBatch) -> list[np.ndarray]:
         """Returns P(tag) of each window's words, (words, C)."""
-        p_WC = probabilities(self._logits(model, batch)).cpu().numpy()
+        p_WC = probabilities(*scores).cpu().numpy()
         words_N = np.bincount(batch.sequence_W.cpu().numpy(), minlength=batch.inputs.sequences)
         return np.split(p_WC, np.cumsum(words_N)[:-1]) if len(words_N) else []
 
@@ -76,9 +86,6 @@ class PlainTags(OnePass):
                 best = int(p_C.argmax())
                 tags[window.record][word], scores[window.record][word] = names[best], float(p_C[best])
         return [_prediction(*of_record) for of_record in zip(records, tags, scores, strict=True)]
-
-    def _logits(self, model: EncoderWithHeads, batch: TagBatch) -> Tensor:
-        return model.heads["tags"](model.encoder(batch.inputs), batch.words_W)
 
 
 def _prediction(record: TaggingExample, tags: Sequence[str], scores: Sequence[float]) -> Prediction:

@@ -17,6 +17,14 @@ def xtreme_qa(exact_match: float, f1: float) -> float:
     return (exact_match + f1) / 2
 
 
+def xtreme_task(figures: Mapping[str, float]) -> float:
+    """Returns XTREME's number of a task from its figures' averages over the languages: of questions the mean of exact
+    match and F1, of entities F1, of pairs the accuracy."""
+    if "exact_match" in figures:
+        return xtreme_qa(figures["exact_match"], figures["f1"])
+    return figures["f1"] if "f1" in figures else figures["accuracy"]
+
+
 def xtreme(scores: Mapping[str, float]) -> dict[str, float]:
     """Returns the mean of each group that is complete, and as `all` the mean over all tasks."""
     groups = {

@@ -1,12 +1,15 @@
 """Attention over packed sequences: a token sees its own sequence and no other.
 
-Shapes: N sequences, T tokens, H attention heads, K width of a head, L tokens of each of G sequences of equal length.
+In cross-attention, the queries of the n-th sequence of one pack see the keys of the n-th sequence of another.
+
+Shapes: N sequences, T tokens, Q tokens that give queries, H attention heads, K width of a head. G sequences have L
+tokens each and see M tokens each.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +24,13 @@ except ImportError:  # the kernel is a young part of torch
     varlen_attn = None  # type: ignore[assignment]
 
 PACKED_ATTENTION = "polyspan_packed"
+
+
+class Bounds(NamedTuple):
+    """Where the sequences of a pack begin and end."""
+
+    bounds_N1: Tensor  # int32, as in `Packed`
+    longest: int  # tokens
 
 
 def register_packed_attention() -> None:
@@ -48,37 +58,70 @@ def packed_attention(
     """
     if bounds_N1 is None or longest is None:
         return sdpa_attention_forward(module, query_1HTK, key_1HTK, value_1HTK, attention_mask, **kwargs)
-    if _kernel_takes(query_1HTK):
-        q_THK, k_THK, v_THK = (x.squeeze(0).transpose(0, 1) for x in (query_1HTK, key_1HTK, value_1HTK))
-        out_THK: Any = varlen_attn(q_THK, k_THK, v_THK, bounds_N1, bounds_N1, longest, longest)
-        return out_THK.unsqueeze(0), None
-    return attention_by_length(query_1HTK, key_1HTK, value_1HTK, bounds_N1).transpose(1, 2), None
+    bounds = Bounds(bounds_N1, longest)
+    return attention(query_1HTK, key_1HTK, value_1HTK, bounds, bounds), None
 
 
-def attention_by_length(q_1HTK: Tensor, k_1HTK: Tensor, v_1HTK: Tensor, bounds_N1: Tensor) -> Tensor:
-    """Computes packed attention without the kernel: one dense attention for all sequences of a length. Returns
-    (1, H, T, K)."""
-    starts_of: dict[int, list[int]] = {}
-    for start, end in pairwise(bounds_N1.tolist()):
-        if start < end:
-            starts_of.setdefault(end - start, []).append(start)
-    device = q_1HTK.device
-    places_T = torch.cat(
-        [
-            (torch.tensor(starts, device=device).unsqueeze(1) + torch.arange(length, device=device)).flatten()
-            for length, starts in starts_of.items()
-        ]
-    )
+def attention(q_1HQK: Tensor, k_1HTK: Tensor, v_1HTK: Tensor, queries: Bounds, keys: Bounds) -> Tensor:
+    """Returns (1, Q, H, K): the tokens of each sequence of `queries` see those of the same sequence of `keys`.
+
+    Each sequence of `keys` has at least one token. There is no dropout.
+    """
+    if _kernel_takes(q_1HQK):
+        q_QHK, k_THK, v_THK = (x.squeeze(0).transpose(0, 1) for x in (q_1HQK, k_1HTK, v_1HTK))
+        out_QHK: Any = varlen_attn(
+            q_QHK, k_THK, v_THK, queries.bounds_N1, keys.bounds_N1, queries.longest, keys.longest
+        )
+        return out_QHK.unsqueeze(0)
+    return attention_by_length(q_1HQK, k_1HTK, v_1HTK, queries.bounds_N1, keys.bounds_N1).transpose(1, 2)
+
+
+class _Equals(NamedTuple):
+    """G sequences of equal lengths, L tokens with queries and M with keys."""
+
+    length: int
+    key_length: int
+    starts: list[int]
+    key_starts: list[int]
+
+
+def attention_by_length(
+    q_1HQK: Tensor, k_1HTK: Tensor, v_1HTK: Tensor, query_bounds_N1: Tensor, key_bounds_N1: Tensor
+) -> Tensor:
+    """Computes packed attention without the kernel: one dense attention for all sequences of equal lengths. Returns
+    (1, H, Q, K)."""
+    groups = _by_length(query_bounds_N1, key_bounds_N1)
+    device, heads, width = q_1HQK.device, q_1HQK.shape[1], q_1HQK.shape[3]
+    places_Q = torch.cat([_places(group.starts, group.length, device) for group in groups])
+    places_T = torch.cat([_places(group.key_starts, group.key_length, device) for group in groups])
     # One selection for all lengths: each would have a gradient of the size of the whole.
-    sorted_3HTK = torch.cat((q_1HTK, k_1HTK, v_1HTK)).index_select(2, places_T)
+    queries = torch.split(q_1HQK.index_select(2, places_Q), [len(g.starts) * g.length for g in groups], dim=2)
+    sorted_2HTK = torch.cat((k_1HTK, v_1HTK)).index_select(2, places_T)
+    keys = torch.split(sorted_2HTK, [len(g.starts) * g.key_length for g in groups], dim=2)
     outs = []
-    pieces = torch.split(sorted_3HTK, [length * len(starts) for length, starts in starts_of.items()], dim=2)
-    for piece_3HPK, (length, starts) in zip(pieces, starts_of.items(), strict=True):
+    for group, q_1HPK, kv_2HPK in zip(groups, queries, keys, strict=True):
         # Heads come first here, sequences second: attention looks at the last two dimensions only.
-        shape_HGLK = (q_1HTK.shape[1], len(starts), length, q_1HTK.shape[3])
-        q_HGLK, k_HGLK, v_HGLK = piece_3HPK.reshape(3, *shape_HGLK)
-        outs.append(scaled_dot_product_attention(q_HGLK, k_HGLK, v_HGLK).flatten(1, 2))
-    return torch.cat(outs, dim=1).index_select(1, places_T.argsort()).unsqueeze(0)
+        q_HGLK = q_1HPK.reshape(heads, len(group.starts), group.length, width)
+        k_HGMK, v_HGMK = kv_2HPK.reshape(2, heads, len(group.starts), group.key_length, width)
+        outs.append(scaled_dot_product_attention(q_HGLK, k_HGMK, v_HGMK).flatten(1, 2))
+    return torch.cat(outs, dim=1).index_select(1, places_Q.argsort()).unsqueeze(0)
+
+
+def _by_length(query_bounds_N1: Tensor, key_bounds_N1: Tensor) -> list[_Equals]:
+    groups: dict[tuple[int, int], _Equals] = {}
+    sequences = zip(pairwise(query_bounds_N1.tolist()), pairwise(key_bounds_N1.tolist()), strict=True)
+    for (start, end), (key_start, key_end) in sequences:
+        if start < end:
+            lengths = (end - start, key_end - key_start)
+            group = groups.setdefault(lengths, _Equals(*lengths, [], []))
+            group.starts.append(start)
+            group.key_starts.append(key_start)
+    return list(groups.values())
+
+
+def _places(starts: list[int], length: int, device: torch.device) -> Tensor:
+    """Returns the tokens of sequences of that length, one sequence after another."""
+    return (torch.tensor(starts, device=device).unsqueeze(1) + torch.arange(length, device=device)).flatten()
 
 
 def _kernel_takes(query_1HTK: Tensor) -> bool:

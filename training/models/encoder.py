@@ -1,13 +1,15 @@
-"""An encoder of the XLM-R family over packed sequences, with its layers in view.
+"""An encoder over packed sequences, with its layers in view.
 
-This file alone knows how transformers builds these models (5.17 to before 6). Its oracle is the model's own forward
-over padded sequences, `Encoder.padded`.
+This file, `layers.py` and `disentangled.py` alone know how transformers builds these models (5.17 to before 6). Their
+oracle is the model's own forward over padded sequences, `Encoder.padded`.
 
-Shapes: N sequences, T tokens of a packed batch, L tokens of the longest sequence, D hidden size.
+Shapes: N sequences, T tokens of a packed batch, Q tokens that give queries, L tokens of the longest sequence, D hidden
+size.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,15 +21,29 @@ from torch.utils.checkpoint import checkpoint
 from transformers import AutoModel, PreTrainedModel
 
 from schemas.errors import ConfigError
-from training.models.attention import PACKED_ATTENTION, register_packed_attention
+from training.models.attention import Bounds
+from training.models.disentangled import Disentangled
 from training.models.files import FAMILIES
+from training.models.layers import PostNorm, PreNorm
 
 if TYPE_CHECKING:
     from training.data.batches import Packed
 
+LAYERS: dict[str, type[PostNorm]] = {
+    "xlm-roberta": PostNorm,
+    "roberta": PostNorm,
+    "bert": PostNorm,
+    "xlm-roberta-xl": PreNorm,
+    "deberta-v2": Disentangled,
+}
+"""How the layers of each of `FAMILIES` run."""
+
+Mix = Callable[[Tensor, Tensor], Tensor]
+"""What `Encoder.run_mixed` calls: (sum_TD, hidden_TD) → sum_TD."""
+
 
 class Encoder(nn.Module):
-    """Runs an `XLMRobertaModel`, `RobertaModel` or `BertModel` over packed sequences. The model keeps its weights.
+    """Runs an encoder of one of `FAMILIES` over packed sequences. The model keeps its weights.
 
     In training mode it differs from the model's own forward in one thing: packed attention has no dropout of attention
     probabilities (`attention_probs_dropout_prob`); all other dropout is the model's. Every token has token type 0.
@@ -42,8 +58,7 @@ class Encoder(nn.Module):
                 f"{type(model).__name__} has model_type {model.config.model_type!r}. "
                 f"Expected one of {', '.join(FAMILIES)}, such as xlm-roberta-base"
             )
-        register_packed_attention()
-        model.set_attn_implementation(PACKED_ATTENTION)
+        self.parts = LAYERS[model.config.model_type](model)
         self.model: Any = model
         self.checkpoint_activations = checkpoint_activations
         self.first_position: int = model.config.pad_token_id + 1 if FAMILIES[model.config.model_type] else 0
@@ -51,8 +66,7 @@ class Encoder(nn.Module):
     @classmethod
     def from_pretrained(cls, folder: str | Path) -> Encoder:
         """Loads the encoder, without heads, from a folder that holds safetensors."""
-        kwargs: dict[str, Any] = {"add_pooling_layer": False, "use_safetensors": True, "dtype": torch.float32}
-        return cls(AutoModel.from_pretrained(folder, **kwargs))
+        return cls(AutoModel.from_pretrained(folder, use_safetensors=True, dtype=torch.float32))
 
     @property
     def layers(self) -> nn.ModuleList:
@@ -91,19 +105,50 @@ class Encoder(nn.Module):
         Tokens between the same bounds see each other. Later layers may have other bounds, for instance to read a
         sentence and its translation first apart and then together.
         """
-        hidden_1TD = hidden_TD.unsqueeze(0)
-        for layer in self.layers[first:last]:
-            call = partial(layer, bounds_N1=bounds_N1, longest=longest)
-            if self.checkpoint_activations and self.training:
-                hidden_1TD = checkpoint(call, hidden_1TD, use_reentrant=False)
-            else:
-                hidden_1TD = call(hidden_1TD)
+        hidden_1TD, sequences = hidden_TD.unsqueeze(0), self.parts.sequences(Bounds(bounds_N1, longest))
+        for layer in range(first, last):
+            hidden_1TD = self._kept(partial(self.parts.run, layer, sequences=sequences), hidden_1TD)
         return hidden_1TD.squeeze(0)
+
+    def run_mixed(self, hidden_TD: Tensor, layer: int, bounds_N1: Tensor, longest: int, mix: Mix) -> Tensor:
+        """Runs one layer, (T, D) to (T, D), in which `mix` replaces the sum of attention and its input (X-Mixup, 4.1).
+
+        `mix(sum_TD, hidden_TD)` gets the sum u, before the norm, and the norm's output x = LN(u); it returns a sum for
+        each token, (T, D), whose norm the feed-forward sublayer takes. What `mix` returns unchanged gives what `run`
+        gives. In a pre-norm layer (XLM-R XL) both are u, which the feed-forward sublayer takes without a norm.
+
+        With `checkpoint_activations`, `mix` is called again in the backward pass, with the same numbers.
+        """
+        sequences = self.parts.sequences(Bounds(bounds_N1, longest))
+
+        def mixed(hidden_1TD: Tensor) -> Tensor:
+            sum_1TD = self.parts.attention_sum(layer, hidden_1TD, sequences)
+            mixed_TD = mix(sum_1TD.squeeze(0), self.parts.attention_norm(layer, sum_1TD).squeeze(0))
+            out_1TD = self.parts.feed_forward(layer, self.parts.attention_norm(layer, mixed_TD.unsqueeze(0)))
+            return self.parts.finish(layer, out_1TD, hidden_1TD, sequences)
+
+        return self._kept(mixed, hidden_TD.unsqueeze(0)).squeeze(0)
+
+    def cross_attention(self, layer: int, query_QD: Tensor, queries: Bounds, key_TD: Tensor, keys: Bounds) -> Tensor:
+        """Returns c = MultiHead(query, key, key) + query, (Q, D), with the layer's own weights (X-Mixup, equation 3).
+
+        The n-th sequence of `queries` sees the n-th of `keys`; their lengths may differ, and each sequence of `keys`
+        has at least one token. Dropout is the layer's, but attention probabilities have none. Like a sum in `mix`, the
+        result has no norm yet.
+        """
+        return self.parts.cross_attention(layer, query_QD.unsqueeze(0), queries, key_TD.unsqueeze(0), keys).squeeze(0)
+
+    def _kept(self, call: Callable[[Tensor], Tensor], hidden_1TD: Tensor) -> Tensor:
+        """Calls a layer, and keeps its activations or only its input."""
+        if self.checkpoint_activations and self.training:
+            kept: Tensor = checkpoint(call, hidden_1TD, use_reentrant=False)
+            return kept
+        return call(hidden_1TD)
 
     def padded(self, inputs: Packed) -> Tensor:
         """Returns what `forward` returns, (T, D), computed by the model's own forward: slower; tests compare both."""
         ids_NL, mask_NL = inputs.padded(self.model.config.pad_token_id)
-        return self.model(input_ids=ids_NL, attention_mask=mask_NL).last_hidden_state[mask_NL]
+        return self.model(input_ids=ids_NL, attention_mask=mask_NL.long()).last_hidden_state[mask_NL]
 
 
 def _one_token(none: Packed) -> Packed:

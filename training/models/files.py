@@ -20,9 +20,9 @@ from schemas.errors import ConfigError, InputError
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-# model_type → does its first position follow the padding's? (XLM-R: 2, since `<pad>` is 1.) Only post-norm encoders
-# whose layers one can run by themselves.
-FAMILIES = {"xlm-roberta": True, "roberta": True, "bert": False}
+# model_type → does its first position follow the padding's? (XLM-R: 2, since `<pad>` is 1.) Only encoders whose layers
+# one can run by themselves.
+FAMILIES = {"xlm-roberta": True, "roberta": True, "bert": False, "xlm-roberta-xl": True, "deberta-v2": False}
 WEIGHTS, ABOUT = "model.safetensors", "polyspan.json"
 TASK_MODELS = {
     "ForQuestionAnswering": "AutoModelForQuestionAnswering",
@@ -152,14 +152,15 @@ def auto_class(name: str) -> Any:
     return getattr(transformers, name)
 
 
-def load_weights(folder: Path, auto: Any) -> tuple[PreTrainedModel, list[str]]:
-    """Loads the folder's model with the class `auto`, in fp32. Returns it and the names of weights that are missing."""
+def load_weights(folder: Path, auto: Any, **changes: Any) -> tuple[PreTrainedModel, list[str]]:
+    """Loads the folder's model with the class `auto`, in fp32, with `changes` of its configuration. Returns it and the
+    names of weights that are missing."""
     import torch
 
     try:
         with _reports_kept_back():
             model, info = auto.from_pretrained(
-                folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True
+                folder, dtype=torch.float32, use_safetensors=True, output_loading_info=True, **changes
             )
     except (OSError, RuntimeError, ValueError, SafetensorError) as error:
         raise InputError(f"{folder}: the model cannot be read ({type(error).__name__}: {error})") from error
@@ -194,12 +195,17 @@ def _reports_kept_back() -> Iterator[None]:
 
 
 def load_language_model(folder: Path, seed: int, mlm: bool = True) -> PreTrainedModel:
-    """Loads the encoder with its MLM head. If there is none it gets a random one, with a warning if `mlm`."""
+    """Loads the encoder with its MLM head. If there is none it gets a random one, with a warning if `mlm`.
+
+    DeBERTa's is the head that transformers calls `legacy`, with an output layer of its own; published DeBERTa-v3 models
+    hold none.
+    """
     import torch
 
+    changes = {"legacy": True} if read_json(folder / "config.json").get("model_type") == "deberta-v2" else {}
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # leaves GPUs' generators alone
-        model, missing = load_weights(folder, auto_class("AutoModelForMaskedLM"))
+        model, missing = load_weights(folder, auto_class("AutoModelForMaskedLM"), **changes)
     if lost := [name for name in missing if not name.startswith(_LM_HEADS)]:
         raise InputError(f"{folder}: {WEIGHTS} lacks {len(lost)} of the encoder's tensors, such as {lost[0]}")
     if missing and mlm:

@@ -33,7 +33,7 @@ from training.models.files import (
     task_suffix,
 )
 from training.models.folder import RESTORE, Provenance, load_heads, read_about, write_model
-from training.models.heads import Head, head_class, name_in_model, task_head
+from training.models.heads import Head, head_class, task_head
 from training.models.tokenizer import load_tokenizer_of
 from training.recipes.finetuning import InferenceSettings, plain_values
 from training.recipes.methods import METHODS, Plain
@@ -159,7 +159,7 @@ def _with_head(language_model: PreTrainedModel, head: Head, settings: InferenceS
     encoder = language_model.base_model.state_dict().items()
     # BERT's pooler comes from the head.
     weights = {f"{model.base_model_prefix}.{key}": value for key, value in encoder if not key.startswith("pooler.")}
-    weights |= {name_in_model(key): value for key, value in head.state_dict().items()}
+    weights |= {head.name_in_model(key): value for key, value in head.state_dict().items()}
     model.load_state_dict(weights, assign=True)
     return model
 
@@ -191,12 +191,13 @@ def _load_foreign(folder: Path) -> Finetuned:
     model = _load_task_model(folder, _KINDS[suffix])
     tokenizer = load_tokenizer_of(folder, model)
     settings = _foreign_settings(folder, model.config, _KINDS[suffix])
-    if settings.kind != "tagging" and "token_type_ids" in tokenizer.model_input_names:
+    knows_types = "token_type_ids" in tokenizer.model_input_names and model.config.type_vocab_size > 1
+    if settings.kind != "tagging" and knows_types:
         _log.warning("%s: was trained with token types; polyspan reads both texts as type 0: expect less of it", folder)
     name = _STANDARD[settings.kind].head
     head = task_head(name, model.config, _classes(settings))
     weights = model.state_dict()
-    own = {key: weights[name_in_model(key)] for key in head.state_dict()}
+    own = {key: weights[head.name_in_model(key)] for key in head.state_dict()}
     if settings.kind == "tagging":
         own = {key: _in_order(value, _class_names(model.config), _classes(settings)) for key, value in own.items()}
     head.load_state_dict(own)

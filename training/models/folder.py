@@ -33,7 +33,7 @@ from training.models.about import Provenance as Provenance
 from training.models.card import PRETRAINED, CardText, model_card
 from training.models.files import ABOUT as _ABOUT
 from training.models.files import WEIGHTS, check_model_files, load_language_model, local_folder, read_json
-from training.models.heads import HEADS, TASK_HEADS, Head, head_class, name_in_model
+from training.models.heads import HEADS, TASK_HEADS, Head, head_class
 from training.models.tokenizer import load_tokenizer_of, save_tokenizer
 from training.runtime import atomic_write
 from training.runtime.outputs import model_files
@@ -167,7 +167,7 @@ def load_heads(folder: Path, settings: Mapping[str, Any]) -> dict[str, Head]:
             head = heads[name] = kind(**arguments)
             in_model = name in TASK_HEADS
             with safe_open(folder / (WEIGHTS if in_model else _HEAD_WEIGHTS), framework="pt") as tensors:
-                names = {key: name_in_model(key) if in_model else f"{name}.{key}" for key in head.state_dict()}
+                names = {key: head.name_in_model(key) if in_model else f"{name}.{key}" for key in head.state_dict()}
                 head.load_state_dict({key: tensors.get_tensor(stored) for key, stored in names.items()})
     except (OSError, TypeError, RuntimeError, SafetensorError) as error:
         raise InputError(f"{folder}: its heads cannot be read ({type(error).__name__}: {error}). {RESTORE}") from None

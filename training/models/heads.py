@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu
+from transformers.activations import ACT2FN
 
 from training.recipes.methods import METHODS
 
@@ -28,6 +29,10 @@ class Head(nn.Module):
     """What the head does, as the model card says it."""
     settings: dict[str, Any]
     """The arguments that its class was made with, as JSON values."""
+
+    def name_in_model(self, key: str) -> str:
+        """Returns the name that a weight of a standard head has in the whole model of transformers."""
+        return key
 
 
 class SpanHead(Head):
@@ -157,17 +162,33 @@ class TagHead(Head):
 
 class PairHead(Head):
     """Scores the labels of each sequence from its first token, in fp32, like transformers' head for sequences of that
-    `family` (a model_type). BERT's head has dropout only after the inner layer, which it calls its pooler."""
+    `family` (a model_type): outer(dropout(activation(inner(first_dropout(x))))).
+
+    Only DeBERTa's head has a `first_dropout` and an `activation` of its own choice. BERT's has no first dropout, and
+    the others' has `dropout` in both places; their activation is tanh.
+    """
 
     purpose = "scores the labels of two sentences, at the first token"
 
-    def __init__(self, hidden_size: int, labels: Sequence[str], dropout: float = 0.1, family: str = "xlm-roberta"):
+    def __init__(
+        self,
+        hidden_size: int,
+        labels: Sequence[str],
+        dropout: float = 0.1,
+        family: str = "xlm-roberta",
+        first_dropout: float | None = None,
+        activation: str = "tanh",
+    ) -> None:
         super().__init__()
-        sizes = {"hidden_size": hidden_size, "labels": list(labels)}
-        self.settings = {**sizes, "dropout": dropout, "family": family}
-        self.dropout = nn.Dropout(dropout)
+        self.settings = {"hidden_size": hidden_size, "labels": list(labels), "dropout": dropout, "family": family}
+        if first_dropout is None:
+            first_dropout = 0.0 if family == "bert" else dropout
+        else:
+            self.settings |= {"first_dropout": first_dropout, "activation": activation}
+        self.family, self.activation = family, ACT2FN[activation]
+        self.dropout, self.first_dropout = nn.Dropout(dropout), nn.Dropout(first_dropout)
         inner, outer = nn.Linear(hidden_size, hidden_size), nn.Linear(hidden_size, len(labels))
-        self.pools = family == "bert"
+        self.pools = family in ("bert", "deberta-v2")
         self.classifier: Any = outer if self.pools else nn.ModuleDict({"dense": inner, "out_proj": outer})
         if self.pools:
             self.pooler: Any = nn.ModuleDict({"dense": inner})
@@ -175,12 +196,39 @@ class PairHead(Head):
 
     def forward(self, hidden_TD: Tensor, cls_N: Tensor) -> Tensor:
         """Returns logits_NC."""
+        inner, outer = (
+            (self.pooler["dense"], self.classifier)
+            if self.pools
+            else (self.classifier["dense"], self.classifier["out_proj"])
+        )
         with torch.autocast(hidden_TD.device.type, enabled=False):
-            first_ND = hidden_TD[cls_N].float()
-            if self.pools:
-                return self.classifier(self.dropout(torch.tanh(self.pooler["dense"](first_ND))))
-            inner_ND = torch.tanh(self.classifier["dense"](self.dropout(first_ND)))
-            return self.classifier["out_proj"](self.dropout(inner_ND))
+            first_ND = self.first_dropout(hidden_TD[cls_N].float())
+            return outer(self.dropout(self.activation(inner(first_ND))))
+
+    def name_in_model(self, key: str) -> str:
+        """Returns the name in the whole model, where BERT's pooler is part of the encoder."""
+        return f"bert.{key}" if self.family == "bert" and key.startswith("pooler.") else key
+
+
+class MixingRatio(Head):
+    """Turns the entropy of an alignment into the share of the source's hidden states: λ = λ0 σ(entropy W + b), with
+    trainable numbers W and b (X-Mixup, 4.1, Mixup Ratio).
+
+    Both begin with 0, so that every ratio is λ0 / 2 at first; the paper does not say how they begin.
+    """
+
+    purpose = "decides how much of a translation's representations is mixed into a text's (X-Mixup, section 4.1)"
+
+    def __init__(self, max_ratio: float) -> None:
+        super().__init__()
+        self.settings = {"max_ratio": max_ratio}
+        self.max_ratio = max_ratio
+        self.weight = nn.Parameter(torch.zeros(1))  # W
+        self.bias = nn.Parameter(torch.zeros(1))  # b
+
+    def forward(self, entropy_N: Tensor) -> Tensor:
+        """Returns the ratio of each pair of sequences, 0 to λ0, from H(A) + H(Aᵀ) (`objectives.mixing`)."""
+        return self.max_ratio * torch.sigmoid(entropy_N * self.weight + self.bias)
 
 
 HEADS: dict[str, type[Head]] = {"span": SpanHead, "wae": WaeExtractor}
@@ -197,18 +245,14 @@ def head_class(name: str) -> type[Head] | None:
     return None if path is None else resolve_name(path)
 
 
-def name_in_model(key: str) -> str:
-    """Returns the name that a weight of a task head has in the whole model, where BERT's pooler is part of the
-    encoder."""
-    return f"bert.{key}" if key.startswith("pooler.") else key
-
-
 def task_head(name: str, config: Any, classes: Sequence[str] = ()) -> Head:
     """Makes a new head of `TASK_HEADS` for an encoder of that configuration; `classes` are its tags or labels."""
     if name == "qa":
         return QaHead(config.hidden_size)
-    own = getattr(config, "classifier_dropout", None)
+    pooled = name == "pairs" and config.model_type == "deberta-v2"
+    own = getattr(config, "cls_dropout" if pooled else "classifier_dropout", None)
     dropout = config.hidden_dropout_prob if own is None else own
     if name == "tags":
         return TagHead(config.hidden_size, classes, dropout)
-    return PairHead(config.hidden_size, classes, dropout, config.model_type)
+    chosen = {"first_dropout": config.pooler_dropout, "activation": config.pooler_hidden_act} if pooled else {}
+    return PairHead(config.hidden_size, classes, dropout, config.model_type, **chosen)

@@ -14,7 +14,7 @@ from schemas.clism import QUE_TOKEN
 from schemas.errors import InputError
 from training.models.files import local_folder, names_in
 
-_VOCABULARIES = ("tokenizer.json", "sentencepiece.bpe.model", "vocab.json", "vocab.txt")
+_VOCABULARIES = ("tokenizer.json", "sentencepiece.bpe.model", "spm.model", "vocab.json", "vocab.txt")
 
 
 def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:

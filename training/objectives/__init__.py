@@ -53,9 +53,11 @@ def normalised(losses: Mapping[str, Loss], counts: Mapping[str, Tensor]) -> Tens
     )
 
 
-def hit_rate(hits: Tensor) -> Tensor:
-    """Makes the figure of a bool tensor: (number that are true, number of all)."""
-    return torch.stack([hits.sum(), torch.full_like(hits.sum(), hits.numel())]).double()
+def hit_rate(hits: Tensor, counted: Tensor | None = None) -> Tensor:
+    """Makes the figure of a bool tensor: (number that are true, number of all). `counted` is true at those that count;
+    hits are among them."""
+    all_of = torch.full_like(hits.sum(), hits.numel()) if counted is None else counted.sum()
+    return torch.stack([hits.sum(), all_of]).double()
 
 
 def at_least_fp32(x: Tensor) -> Tensor:

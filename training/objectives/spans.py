@@ -60,26 +60,29 @@ def span_loss(
     inputs: Packed,
     sequence_N: Tensor | None = None,
 ) -> Loss:
-    """Sums −log P(start) − log P(end) over rows (two-stage, equation 3; CLISM, equation 4). Its count is N.
+    """Sums −log P(start) − log P(end) over rows (two-stage, equation 3; CLISM, equation 4) whose answer is known. Its
+    count is their number.
 
     The scores are `own_rows`, the probabilities softmaxes over each row (two-stage, equation 2). The answers are
-    positions in T, the end its LAST token. Figures: the shares of rows whose most likely start, end, or both (`exact`)
-    are right.
+    positions in T, the end its LAST token; -1 is unknown. Figures: the shares of the rows whose most likely start, end,
+    or both (`exact`) are right.
     """
     first_N = inputs.bounds_N1.long()[:-1]
     if sequence_N is not None:
         first_N = first_N[sequence_N]
-    label_start_N, label_end_N = gold_start_N - first_N, gold_end_N - first_N
+    known_N = gold_start_N >= 0
+    label_start_N = torch.where(known_N, gold_start_N - first_N, -1)
+    label_end_N = torch.where(known_N, gold_end_N - first_N, -1)
     start_right_N = start_NL.argmax(dim=1) == label_start_N
     end_right_N = end_NL.argmax(dim=1) == label_end_N
     return Loss(
-        F.cross_entropy(start_NL, label_start_N, reduction="sum")
-        + F.cross_entropy(end_NL, label_end_N, reduction="sum"),
-        torch.full_like(first_N.sum(), len(first_N)),
+        F.cross_entropy(start_NL, label_start_N, ignore_index=-1, reduction="sum")
+        + F.cross_entropy(end_NL, label_end_N, ignore_index=-1, reduction="sum"),
+        known_N.sum(),
         {
-            "exact": hit_rate(start_right_N & end_right_N),
-            "start": hit_rate(start_right_N),
-            "end": hit_rate(end_right_N),
+            "exact": hit_rate(start_right_N & end_right_N, known_N),
+            "start": hit_rate(start_right_N, known_N),
+            "end": hit_rate(end_right_N, known_N),
         },
     )
 

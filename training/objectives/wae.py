@@ -62,9 +62,7 @@ def wae_loss(start_TH: Tensor, end_TH: Tensor, batch: WaeBatch, tile: int = TILE
     """
     cls_N, (context_N, context_end_N) = batch.inputs.bounds_N1[:-1].long(), batch.context_N2.unbind(dim=1)
     last_N = context_end_N - context_N - int(not with_cls)  # row of the context's last token
-    # Waits for the device, which pays: the longest context is much shorter than the longest sequence, and scores grow
-    # with its square.
-    rows = 1 + (max(0, int(last_N.max())) if len(last_N) else 0)
+    rows = 1 + max(0, batch.longest_context - int(not with_cls))
     # Rows beyond a sequence's context lie in the next sequence; their scores are not counted.
     places_NR = context_N.unsqueeze(1) + torch.arange(rows, device=cls_N.device) - int(with_cls)
     places_NR = places_NR.clamp(max=max(len(start_TH) - 1, 0))

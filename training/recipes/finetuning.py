@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from training.recipes.methods import MethodSettings, Plain, Que, TwoStage, Unified
+from training.recipes.methods import Filter, MethodSettings, Plain, Que, TwoStage, Unified, XMixup
 from training.recipes.task_name import OptionalTask
 
 
@@ -90,8 +90,8 @@ class FinetuneRecipe:
     seed: int = 1
     """Seed of new weights, the order of the examples and dropout."""
     stop_loss_factor: float = 0.0
-    """Stop with an error if the loss is more than this many times the largest of the last 100 steps; 0 never stops. A
-    loss that is not finite always stops the run."""
+    """Stop with an error if the loss is more than this many times the largest of the last 100 steps; 0 never
+    stops."""
 
     @property
     def warmup_steps(self) -> int:
@@ -151,6 +151,58 @@ TWO_STAGE_AACL = replace(TWO_STAGE, name="two_stage_aacl", method=TwoStage(hard=
 TWO_STAGE_MML = replace(TWO_STAGE, name="two_stage_mml", method=TwoStage(hard="mml"))
 TWO_STAGE_HARD_EM = replace(TWO_STAGE, name="two_stage_hard_em", method=TwoStage(hard="hard_em"))
 
+FILTER_QA = FinetuneRecipe(
+    name="filter_qa",
+    method=Filter(local_layers=1, fusion_layers=20, self_teaching=0.1),
+    model="xlm-roberta-large",
+    epochs=2.0,
+    batch_size=64,
+    learning_rate=5e-6,
+)
+FILTER_PAIRS = replace(
+    FILTER_QA,
+    name="filter_pairs",
+    method=Filter(local_layers=1, fusion_layers=1, self_teaching=0.5),
+    task="paws_x",
+    max_tokens=128,
+    epochs=4.0,
+)
+FILTER_TAGGING = replace(
+    FILTER_PAIRS,
+    name="filter_tagging",
+    method=Filter(local_layers=1, fusion_layers=1, self_teaching=1.0),
+    task="wikiann",
+    stride=32,
+)
+_TRANSLATE_TRAIN = Filter(local_layers=24, fusion_layers=0)
+TRANSLATE_TRAIN_QA = replace(FILTER_QA, name="translate_train_qa", method=_TRANSLATE_TRAIN)
+TRANSLATE_TRAIN_PAIRS = replace(FILTER_PAIRS, name="translate_train_pairs", method=_TRANSLATE_TRAIN)
+TRANSLATE_TRAIN_TAGGING = replace(FILTER_TAGGING, name="translate_train_tagging", method=_TRANSLATE_TRAIN)
+
+X_MIXUP_QA = FinetuneRecipe(
+    name="x_mixup_qa",
+    method=XMixup(layer=16, sampling_decay=2000.0, alpha=0.2),
+    model="xlm-roberta-large",
+    epochs=2.0,
+    batch_size=64,
+    learning_rate=5e-6,
+)
+X_MIXUP_PAIRS = replace(
+    X_MIXUP_QA,
+    name="x_mixup_pairs",
+    method=XMixup(layer=1, sampling_decay=1000.0, alpha=0.4),
+    task="xnli",
+    max_tokens=128,
+    epochs=4.0,
+)
+X_MIXUP_TAGGING = replace(
+    X_MIXUP_PAIRS,
+    name="x_mixup_tagging",
+    method=XMixup(layer=4, of_layers=0, sampling_decay=1000.0, alpha=0.8, target_labels="teacher"),
+    task="wikiann",
+    stride=32,
+)
+
 _RECIPES_AND_SENTENCES = (
     (PLAIN_QA, "questions with the standard head; the baseline of the other methods"),
     (PLAIN_TAGGING, "entities, one tag per word, with XTREME's settings"),
@@ -174,6 +226,15 @@ _RECIPES_AND_SENTENCES = (
     (TWO_STAGE_AACL, "two_stage with contrastive learning only"),
     (TWO_STAGE_MML, "two_stage with marginal likelihood beside the plain loss in place of hard learning"),
     (TWO_STAGE_HARD_EM, "two_stage with hard EM beside the plain loss in place of hard learning"),
+    (FILTER_QA, "questions beside their translations, fused in 20 of 24 layers, with self-teaching"),
+    (FILTER_PAIRS, "sentence pairs beside their translations, fused in one layer, with self-teaching"),
+    (FILTER_TAGGING, "entities beside their translations, fused in one layer, with self-teaching"),
+    (TRANSLATE_TRAIN_QA, "questions and their translations, each alone: the baseline of filter_qa"),
+    (TRANSLATE_TRAIN_PAIRS, "sentence pairs and their translations, each alone: the baseline of filter_pairs"),
+    (TRANSLATE_TRAIN_TAGGING, "entities and their translations, each alone: the baseline of filter_tagging"),
+    (X_MIXUP_QA, "questions whose translation is mixed in, in layer 16 of 24"),
+    (X_MIXUP_PAIRS, "sentence pairs whose translation is mixed in, in layer 1"),
+    (X_MIXUP_TAGGING, "entities whose translation is mixed in, in layer 4, with pseudo-labels of a plain model"),
 )
 FINETUNE_RECIPES = {recipe.name: recipe for recipe, _ in _RECIPES_AND_SENTENCES}
 FINETUNE_ABOUT = {recipe.name: sentence for recipe, sentence in _RECIPES_AND_SENTENCES}
@@ -207,6 +268,12 @@ class FinetuneConfig:
     """Steps between evaluations on the dev files; 0 evaluates once per epoch. The last step is always evaluated."""
     patience: int = 0
     """Stop after this many evaluations in a row without a better score; 0 never stops early."""
+    translations: tuple[Path, ...] = ()
+    """For a method that reads a record beside its translation, such as filter: the translations of the records of
+    --train and of --dev, as folders that `polyspan-train translate` wrote or as XTREME publishes them. They are joined
+    by id or by the original text, never by order."""
+    translation_langs: tuple[str, ...] = ()
+    """The languages of each file of --translations, such as en-de, if the files' names do not say them."""
     baseline: str = ""
     """For a method that learns from a fine-tuned model, as two-stage training from its best answers, the candidates Z:
     the folder of that model or of its run. If empty, it is trained first, in the output folder, with the same recipe
@@ -223,6 +290,13 @@ class FinetuneConfig:
     """Steps between checkpoints. One more is written at the end, or when SIGTERM or Ctrl-C stops the run."""
     keep_checkpoints: int = 1
     """Number of checkpoints to keep, the newest ones."""
+    write_checkpoints: Literal["auto", "background", "foreground"] = "auto"
+    """How checkpoints are written: in the background while the training goes on, for which they are copied to the
+    host's memory, three times the model's size; or in the foreground. auto: in the background if the device is a
+    GPU."""
+    stop_after_skipped: int = 5
+    """Stop with an error after this many steps in a row whose loss or gradient norm is not finite. Such a step changes
+    neither weights nor optimizer state; the log counts it. 1 stops at the first one."""
     micro_batch_tokens: int = 0
     """Approximate maximum of tokens that go through the encoder at once in each process; 0 takes the whole share of the
     batch. Smaller values take less memory and more time; the loss is the same."""

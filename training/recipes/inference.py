@@ -29,18 +29,29 @@ class EvaluateConfig:
     """Predicts a benchmark's files in the formats of its own scorers, and scores them with confidence intervals:
 
     polyspan-train evaluate runs/qa --task xquad --gold xquad.de.json xquad.hi.json
+
+    Several benchmarks at once, with one load of the model: TASK= precedes the files of each task.
+
+    polyspan-train evaluate runs/qa --gold xquad= xquad.*.json tydiqa= tydiqa.goldp.*.dev.json
     """
 
     model: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODEL")]
     """The folder of a run or of a model, or a name on Hugging Face's hub."""
-    task: TaskName
-    gold: tuple[Path, ...]
-    """Files as the task's authors or XTREME publish them."""
+    task: TaskName = ""
+    gold: tuple[Path, ...] = ()
+    """Files as the task's authors or XTREME publish them. For several tasks, TASK= precedes the files of each, here and
+    in --labels, --langs, --translations and --translation-langs."""
     labels: tuple[Path, ...] = ()
     """One label file for each gold file, for XTREME's test files, whose labels are in files of their own."""
+    translations: tuple[Path, ...] = ()
+    """For a model of a method that reads translations, such as filter: those of the records of --gold, as folders that
+    `polyspan-train translate` wrote or as XTREME publishes them (translate-test). A record without one is read beside
+    itself."""
+    translation_langs: tuple[str, ...] = ()
+    """The languages of each file of --translations, such as de-en, if the files' names do not say them."""
     output: str = ""
-    """The folder for predictions/, report.json and report.txt. An older evaluation in it is replaced. Empty: use
-    results/TASK in the run's folder."""
+    """The folder for predictions/, report.json and report.txt. An older evaluation in it is replaced. Several tasks use
+    a folder TASK in it for each. Empty: use results/TASK in the run's folder."""
     reporting: Reporting = field(default_factory=Reporting)
     computing: Computing = field(default_factory=Computing)
 
@@ -54,6 +65,9 @@ class PredictConfig:
     - tagging: {"text": …} gives {"entities": [{"text": …, "start_char": …, "end_char": …, "label": …,
       "score": …}]}; if it has "tokens", which are words or [start, end] pairs, also their "tags"
     - pairs: {"sentence1": …, "sentence2": …} gives {"label": …, "scores": {…}}
+
+    For a model of a method that reads translations, such as filter, an object may have a "translation" into the
+    language of the training records: an object with the same texts.
 
     An object may have an "id" (a string, a number, true, false or null), which is returned unchanged; the default is
     the line's number. Offsets count code points and are half-open. A line that cannot be read, such as a blank one,

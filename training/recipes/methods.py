@@ -6,8 +6,8 @@ and its recipes in `training/recipes/finetuning.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from schemas.errors import ConfigError
@@ -22,6 +22,10 @@ class RunData(NamedTuple):
     """Field of the formulation → its value."""
     fingerprint: str | None = None
     """The data's checksum, for run.json. A method with a first stage must give one."""
+    files: Mapping[str, str] = {}
+    """Name of each file that was read → its SHA-256, for run.json."""
+    lines: Sequence[str] = ()
+    """What the log says of the data."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class MethodSettings:
     """True if prediction reads the standard head of the kind of task, which transformers loads too."""
     heads: ClassVar[_Paths] = {}
     """The other heads that prediction reads: name in heads.safetensors → "module:class"."""
+    reads_translations: ClassVar[bool] = False
+    """True if the method reads a record beside its translation, in training and in prediction."""
     needs_que_token: ClassVar[bool] = False
     """True if [QUE] must be in the vocabulary."""
     run_data: ClassVar[str] = ""
@@ -158,7 +164,149 @@ class TwoStage(MethodSettings):
         return None if self.hard == "none" else Plain()
 
 
-METHODS: dict[str, type[MethodSettings]] = {method.name: method for method in (Plain, Que, Unified, TwoStage)}
+@dataclass(frozen=True)
+class Filter(MethodSettings):
+    """Reads a text beside its translation and fuses both in the encoder's middle layers. A second model, the student,
+    also learns from the probabilities that the first, the teacher, gives the translation (FILTER, Fang et al. 2021)."""
+
+    name = "filter"
+    formulations: ClassVar[_Paths] = {
+        "qa": "training.methods.filter:FilterQuestions",
+        "tagging": "training.methods.filter:FilterTags",
+        "pairs": "training.methods.filter:FilterPairs",
+    }
+    uses_standard_head = True
+    reads_translations = True
+    run_data = "training.inference.soft_labels:parallel_data"
+
+    local_layers: int = 1
+    """m: the number of first layers that read each text alone, of an encoder with --of-layers layers (FILTER, Appendix:
+    1 is best for classification and tagging)."""
+    fusion_layers: int = 1
+    """k: the number of layers after these that read both texts together (FILTER, Appendix: 1 is best for classification
+    and tagging, 20 for questions). 0 with --local-layers 24 is translate-train; 24 with --local-layers 0 concatenates
+    the two texts."""
+    of_layers: int = 24
+    """The number of layers that --local-layers and --fusion-layers are counted for; in another encoder both are scaled.
+    24 is XLM-R large, which the paper uses."""
+    self_teaching: float = 0.0
+    """Weight of the divergence from the teacher's probabilities; the loss of the translation's labels has 1 minus it
+    (FILTER, equation 6: 1 − λ; 0.5 for classification, 0.1 for questions, 1 for tagging). 0 trains no student."""
+    temperature: float = 1.0
+    """Softens the probabilities of teacher and student. The paper does not say: 1 leaves them as they are."""
+    pairs_from: Literal["target", "source", "both"] = "target"
+    """Whose probabilities classify a pair: the record's own (target), its translation's (source), or the mean of both.
+    The paper takes "either source or target" (Inference)."""
+    source_lang: str = "en"
+    """Language of the training records. In prediction, a record is read beside its translation into this language."""
+
+    def first_stage(self) -> MethodSettings | None:
+        return replace(self, self_teaching=0.0) if self.self_teaching else None
+
+    def layers(self, layers: int) -> tuple[int, int]:
+        """Returns m and k for an encoder of this many layers. A number above 0 stays above 0."""
+        fusion = scaled_layers(self.fusion_layers, self.of_layers, layers)
+        local = min(scaled_layers(self.local_layers, self.of_layers, layers), layers - (fusion > 0))
+        return local, min(fusion, layers - local)
+
+    def check(self, kind: str) -> None:
+        if min(self.local_layers, self.fusion_layers) < 0 or self.local_layers + self.fusion_layers > self.of_layers:
+            raise ConfigError(
+                f"--local-layers {self.local_layers} and --fusion-layers {self.fusion_layers}: expected numbers from 0 "
+                f"that are {self.of_layers} or less together (--of-layers)"
+            )
+        if not 0 <= self.self_teaching <= 1:
+            raise ConfigError(f"--self-teaching: expected 0 to 1, found {self.self_teaching}")
+        if self.temperature <= 0:
+            raise ConfigError(f"--temperature: expected a number above 0, found {self.temperature}")
+
+
+def scaled_layers(number: int, of_layers: int, layers: int) -> int:
+    """Returns `number` of `of_layers` layers in an encoder of `layers`, rounded; at least 1 if `number` is.
+
+    >>> [scaled_layers(number, 24, 12) for number in (0, 1, 16, 20, 24)]
+    [0, 1, 8, 10, 12]
+    """
+    return max(int(number > 0), round(number * layers / of_layers))
+
+
+@dataclass(frozen=True)
+class XMixup(MethodSettings):
+    """Mixes the representations of a text's translation into its own, in one layer of the encoder, and brings both
+    texts' representations and predictions near each other (X-Mixup, Yang et al. 2022; decisions 26 to 30)."""
+
+    name = "x_mixup"
+    formulations: ClassVar[_Paths] = {
+        "qa": "training.methods.x_mixup:XMixupQuestions",
+        "tagging": "training.methods.x_mixup:XMixupTags",
+        "pairs": "training.methods.x_mixup:XMixupPairs",
+    }
+    uses_standard_head = True
+    heads: ClassVar[_Paths] = {"mixing": "training.models.heads:MixingRatio"}
+    reads_translations = True
+    run_data = "training.inference.pseudo_labels:mixup_data"
+
+    mixup: bool = True
+    """Mix representations, in training and in prediction (X-Mixup, 4.1). Off in an ablation of table 5."""
+    layer: int = 16
+    """The layer in which representations are mixed, counted from 1, of an encoder with --of-layers layers (X-Mixup,
+    5.1: 1 for classification, 4 for tagging, 16 for questions)."""
+    of_layers: int = 24
+    """The number of layers that --layer is counted for; in another encoder it is scaled, as the paper's 16th layer of
+    24 becomes the 8th of 12 (X-Mixup, 5.1). 0: it is not scaled, and is the last layer at most."""
+    ratio: Literal["entropy", "constant"] = "entropy"
+    """The share of the translation's representations. entropy: from the entropy of the attention between both texts, so
+    that a poor translation can count less (X-Mixup, 4.1); constant: --max-ratio for all, an ablation of table 5."""
+    max_ratio: float = 0.5
+    """λ0, the largest share of the translation's representations (X-Mixup, 4.1)."""
+    sampling_decay: float = 1000.0
+    """k of scheduled sampling: at step i, a source text is the real one with probability k / (k + exp(i / k)), and
+    otherwise the translation of the target back (X-Mixup, 4.1; table 10: 1,000, and 2,000 for questions). Such
+    translations are among --translations; without one, the real text is taken. 0 always takes the real text, an
+    ablation of table 5."""
+    alpha: float = 0.4
+    """α, the weight of the source's task loss; the target's has 1 − α (X-Mixup, equation 8; table 10: 0.4 for
+    classification, 0.8 for tagging, 0.2 for questions)."""
+    mse_weight: float = 1.0
+    """Weight of the mean squared error between the representations of both texts (X-Mixup, equation 7). 0 leaves it
+    out, an ablation of table 9."""
+    kl_weight: float = 1.0
+    """For pairs, weight of KL(p_source ‖ p_target), the divergence between the predictions for both texts (X-Mixup,
+    equation 7). 0 leaves it out, an ablation of table 9."""
+    target_labels: Literal["given", "teacher"] = "given"
+    """The labels of the targets. given: those of the translations; teacher: the probabilities that a plain model, which
+    is trained first, gives the translations alone (X-Mixup, 4.2, for tagging)."""
+    source_lang: str = "en"
+    """Language of the training records. In prediction, the representations of a record's translation into this language
+    are mixed into the record's."""
+
+    def first_stage(self) -> MethodSettings | None:
+        return Plain() if self.target_labels == "teacher" else None
+
+    def layer_in(self, layers: int) -> int:
+        """Returns the layer of the mixture, counted from 1, in an encoder of this many layers.
+
+        >>> [XMixup(layer=layer, of_layers=24).layer_in(12) for layer in (1, 4, 16)]
+        [1, 2, 8]
+        >>> XMixup(layer=4, of_layers=0).layer_in(12)
+        4
+        """
+        return min(scaled_layers(self.layer, self.of_layers, layers) if self.of_layers else self.layer, layers)
+
+    def check(self, kind: str) -> None:
+        if self.layer < 1 or self.of_layers < 0 or (self.of_layers and self.layer > self.of_layers):
+            raise ConfigError(f"--layer {self.layer}: expected 1 to {self.of_layers or 'any'} (--of-layers)")
+        for name in ("max_ratio", "alpha"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ConfigError(f"--{name.replace('_', '-')}: expected 0 to 1, found {getattr(self, name)}")
+        for name in ("sampling_decay", "mse_weight", "kl_weight"):
+            if getattr(self, name) < 0:
+                raise ConfigError(f"--{name.replace('_', '-')}: expected 0 or more, found {getattr(self, name)}")
+
+
+METHODS: dict[str, type[MethodSettings]] = {
+    method.name: method for method in (Plain, Que, Unified, TwoStage, Filter, XMixup)
+}
 """Every method by its name."""
 
 

@@ -111,8 +111,7 @@ class Recipe:
     seed: int = 0
     """Seed of the order of examples, the masks, dropout and the new heads' first weights."""
     stop_loss_factor: float = 10.0
-    """The run stops if a loss is this many times the largest of the last 100 steps; 0: never. It always stops if a loss
-    or a gradient is not finite."""
+    """The run stops if a loss is this many times the largest of the last 100 steps; 0: never."""
 
 
 CLISM = Recipe(name="clism", objective=ClismObjective())
@@ -174,6 +173,16 @@ class PretrainConfig:
     weights: tuple[float, ...] = ()
     """How often each dataset's examples are drawn, relative to their number: one weight for each dataset, or none to
     draw all equally often."""
+    held_out: tuple[str, ...] = ()
+    """Dataset folders of examples that are not trained on. Their loss is in metrics.jsonl and TensorBoard as
+    held_out/loss."""
+    held_out_examples: int = 1_000
+    """Maximum number of examples of --held-out that are evaluated, always the same, in whole batches."""
+    evaluate_every: int = 1_000
+    """Number of steps between evaluations on --held-out. The last step is always evaluated."""
+    model_every: int = 0
+    """Number of steps between models that are kept as models/step-…, for instance to choose the one that is best after
+    fine-tuning (mPMR, A.1); 0 keeps none. The last one is model/."""
     output: str = ""
     """Folder for the model, its checkpoints, metrics.jsonl, tensorboard/ and run.json. Repeat the command to resume a
     run that was stopped."""
@@ -182,6 +191,9 @@ class PretrainConfig:
     it; an unfinished one is deleted."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device that computes. auto: a GPU if there is one, else the CPU."""
+    verify_shards: bool = False
+    """Compare every shard with its checksum again. Without it, a run that is resumed trusts shards that it has compared
+    before and whose size, time of change and file number are the same."""
     loader_workers: int = 2
     """Number of processes that read and tokenize for each training process; 0: it does so itself. The batches are the
     same."""
@@ -190,6 +202,13 @@ class PretrainConfig:
     Ctrl-C)."""
     keep_checkpoints: int = 2
     """Number of checkpoints to keep, the last ones."""
+    write_checkpoints: Literal["auto", "background", "foreground"] = "auto"
+    """How checkpoints are written: in the background while the training goes on, for which they are copied to the
+    host's memory, three times the model's size; or in the foreground. auto: in the background if the device is a
+    GPU."""
+    stop_after_skipped: int = 5
+    """Stop with an error after this many steps in a row whose loss or gradient norm is not finite. Such a step changes
+    neither weights nor optimizer state; the log counts it. 1 stops at the first one."""
     micro_batch_tokens: int = 0
     """Approximate limit of tokens that go through the encoder at once in each process; 0: its whole share of the batch.
     A lower limit takes less memory and more time; the loss is the same."""

@@ -32,11 +32,11 @@ class Section(NamedTuple):
     pictures: Mapping[str, str]
 
 
-def page(sections: Sequence[Section], notes: Sequence[str]) -> str:
+def page(sections: Sequence[Section], notes: Sequence[str], title: str = "Polyspan runs") -> str:
     """Returns the file's text. Notes on what is missing or broken follow the first table."""
     parts = [
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{GENERATOR}\n<title>Polyspan runs</title>',
-        f"<style>{STYLE}</style>\n</head>\n<body>\n<h1>Polyspan runs</h1>",
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n{GENERATOR}',
+        f"<title>{escape(title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>",
     ]
     for number, section in enumerate(sections):
         parts += [f"<h2>{escape(section.title)}</h2>", _table(section.table, section.best)]

@@ -165,6 +165,43 @@ def language_bars(
         return figure
 
 
+def matrix(values: Mapping[str, Mapping[str, float]], title: str, xlabel: str, ylabel: str) -> Figure:
+    """Draws row → column → percent as a table of coloured cells with their figures. Missing cells are white."""
+    columns = list(dict.fromkeys(column for cells in values.values() for column in cells))
+    cells = [[of.get(column, math.nan) for column in columns] for of in values.values()]
+    with _style():
+        figure, (axes,) = _panels(1, width=max(4.0, 1.6 + 0.7 * len(columns)))
+        axes.imshow(cells, cmap="Blues", vmin=0, vmax=100, aspect="auto")
+        for y, row in enumerate(cells):
+            for x, value in enumerate(row):
+                if not math.isnan(value):
+                    axes.text(
+                        x, y, f"{value:.1f}", ha="center", va="center", color="white" if value > 60 else "#222222"
+                    )
+        axes.set_xticks(range(len(columns)), columns)
+        axes.set_yticks(range(len(values)), list(values))
+        axes.grid(visible=False)
+        axes.tick_params(length=0)
+        axes.set(title=title, xlabel=xlabel, ylabel=ylabel)
+        return figure
+
+
+def language_points(panels: Mapping[str, Mapping[str, Point]]) -> Figure:
+    """Draws a point with its name for each language. `panels`: title → language → coordinates. All panels have the same
+    scale, so that distances can be compared."""
+    langs = dict.fromkeys(lang for points in panels.values() for lang in points)
+    looks = _looks({lang: True for lang in langs})
+    reach = 1.2 * max(abs(value) for points in panels.values() for point in points.values() for value in point)
+    with _style():
+        figure, all_axes = _panels(len(panels))
+        for axes, (title, points) in zip(all_axes, panels.items(), strict=True):
+            for lang, (x, y) in points.items():
+                axes.plot(x, y, "o", color=looks[lang][0], markersize=7)
+                axes.annotate(lang, (x, y), xytext=(5, 5), textcoords="offset points")
+            axes.set(title=title, xlim=(-reach or -1, reach or 1), ylim=(-reach or -1, reach or 1), aspect="equal")
+        return figure
+
+
 def as_svg(figure: Figure) -> str:
     """Returns the text of an SVG file."""
     target = io.StringIO()

@@ -18,6 +18,7 @@ from torch import Tensor
 from schemas.errors import ConfigError
 
 T = TypeVar("T")
+TIMEOUT = timedelta(hours=12)  # the first rank alone evaluates and makes candidates, while the others wait
 
 
 @contextmanager
@@ -34,8 +35,7 @@ def process_group() -> Iterator[torch.device]:
     if "WORLD_SIZE" not in os.environ or _grouped():
         yield device
         return
-    # The first rank alone evaluates and makes candidates, while the others wait.
-    dist.init_process_group("cpu:gloo,cuda:nccl" if gpus else "gloo", timeout=timedelta(hours=12))
+    dist.init_process_group("cpu:gloo,cuda:nccl" if gpus else "gloo", timeout=TIMEOUT)
     yield device
     # Not after an exception: other ranks may be waiting for this one, and this would wait for them. torchrun ends them.
     dist.destroy_process_group()

@@ -1,4 +1,4 @@
-"""Lists our files in output folders: models, datasets of records, runs, evaluations, few-shot series and reports.
+"""Lists our files in output folders: models, datasets of records, runs, evaluations, few-shot series, suites, reports.
 
 Each kind of folder has a mark, a file that says what the folder is, and a function that lists its files
 (`schemas.runtime.output_folder`). Links are never ours. The module is free of torch and transformers.
@@ -34,15 +34,20 @@ from schemas.runtime.output_folder import (
 )
 
 RUN, MODEL, EVALUATION, SERIES, REPORT = "run.json", "polyspan.json", "evaluation.json", "few_shot.json", "report.html"
+SUITE = "suite.json"
+COMPARISON = "comparison.json"
 GENERATOR = '<meta name="generator" content="polyspan-train report">'
-FIRST_STAGE, CANDIDATES = "baseline", "candidates"  # folders that a run may make before its own first step
+MODELS = "models"  # folder of the models that pre-training keeps on its way
+FIRST_STAGE = "baseline"  # a run that another run makes before its own first step
+CANDIDATES, SOFT_LABELS = "candidates", "soft_labels"
+RUN_DATA = (CANDIDATES, SOFT_LABELS)  # datasets that a run may make before its own first step
 
 _PARTIAL = r"\.{}\.[0-9a-f]{{32}}\.partial"
 _STEP = r"step-\d{8,}"
 _CHECKPOINT = r"(model\.safetensors|optimizer\.safetensors|state\.json)"
 SAFETENSORS_TEMPORARY = r"\.tmp[0-9A-Za-z]{6}"  # a file that safetensors is writing
 _OF_RUN = re.compile(
-    r"run\.json|metrics\.jsonl|dev\.jsonl|tensorboard/events\.out\.tfevents\.[^/]+"
+    r"(run|shards)\.json|metrics\.jsonl|dev\.jsonl|tensorboard/events\.out\.tfevents\.[^/]+"
     rf"|(checkpoints|{_PARTIAL.format('checkpoints')})/"
     rf"(step-\d{{8,}}/{_CHECKPOINT}|{_PARTIAL.format(_STEP)}/({_CHECKPOINT}|{SAFETENSORS_TEMPORARY}))"
 )
@@ -54,7 +59,11 @@ _OF_MODEL = re.compile(
 _OF_MODEL_BEING_MADE = re.compile(f"{_OF_MODEL.pattern}|{SAFETENSORS_TEMPORARY}")
 _OF_DATASET = re.compile(r"(data|rejects)/(part-\d{5}-of-\d{5}\.arrow|\d+)|README\.md|manifest\.json")
 _OF_EVALUATION = re.compile(r"report\.(json|txt)|evaluation\.json|predictions/[^/]+\.(json|jsonl|tsv|txt)")
+_OF_COMPARISON = (COMPARISON, "comparison.txt", REPORT)
 _OF_SERIES = ("few_shot.json", "few_shot.csv", "few_shot.svg")
+_OF_SUITE = re.compile(
+    r"suite\.json|results\.(json|md|tex|txt)|report\.html|submission/[^/]+/seed-\d+(-sample-\d+)?/[a-z]+/test-[\w-]+\.(json|tsv)"
+)
 _TEMPORARY = re.compile(r"(.*/)?\.[^/]+\.[0-9a-f]{32}\.partial(/.*)?")
 
 
@@ -97,7 +106,8 @@ def evaluation_files(folder: Path) -> set[str] | None:
 
 
 def run_files(folder: Path) -> set[str] | None:
-    """Lists the files of a run with its models, its evaluations and, in two-stage training, baseline and candidates."""
+    """Lists the files of a run with its models, its evaluations and, what its
+    method learns from (`FIRST_STAGE`, `RUN_DATA`)."""
     if not (is_run(folder) or is_run(folder / FIRST_STAGE)):
         return None
     own = {name for name in _files(folder) if _OF_RUN.fullmatch(name)}
@@ -116,6 +126,16 @@ def series_files(folder: Path) -> set[str] | None:
     return own
 
 
+def suite_files(folder: Path) -> set[str] | None:
+    """Lists the files of a benchmark's suite and its runs."""
+    if not is_suite(folder):
+        return None
+    own = {name for name in _files(folder) if _OF_SUITE.fullmatch(name)}
+    for run in folder.glob("*/*/seed-*"):
+        own |= _files_of_part(folder, run.relative_to(folder).as_posix(), run_files)
+    return own
+
+
 def report_files(folder: Path) -> set[str] | None:
     """Lists a report's file, whose head names our command."""
     path = folder / REPORT
@@ -125,6 +145,14 @@ def report_files(folder: Path) -> set[str] | None:
         head = page.read(1_000)
     known = (GENERATOR.encode(), b"<title>Polyspan runs</title>")
     return {REPORT} if any(mark in head for mark in known) else None
+
+
+def comparison_files(folder: Path) -> set[str] | None:
+    """Lists the files of a comparison of languages."""
+    about = _json(folder / COMPARISON)
+    if not _is_being_made(folder) and (about is None or not {"task", "source_lang", "models"} <= about.keys()):
+        return None
+    return {name for name in _files(folder) if name in _OF_COMPARISON}
 
 
 def is_run(folder: Path) -> bool:
@@ -137,6 +165,12 @@ def is_series(folder: Path) -> bool:
     """Returns whether the folder has a few_shot.json of ours."""
     about = _json(folder / SERIES)
     return about is not None and {"recipe", "test_task", "scores", "failed"} <= about.keys()
+
+
+def is_suite(folder: Path) -> bool:
+    """Returns whether the folder has a suite.json of ours."""
+    about = _json(folder / SUITE)
+    return about is not None and {"format_version", "suite", "tests", "cells", "failed"} <= about.keys()
 
 
 # --- progress of a run ------------------------------------------------------------------------------------------------
@@ -256,16 +290,21 @@ def _digest(path: str, size: int, changed: int) -> str:
 def _parts(folder: Path) -> Iterator[tuple[str, FilesOf]]:
     """Yields the folders in a run that are written as a whole, and the baseline's run."""
     yield from ((name, model_files) for name in ("model", "best", "last"))
-    yield CANDIDATES, dataset_files
+    yield from ((f"{MODELS}/{name}", model_files) for name in _names_in(folder / MODELS) if re.fullmatch(_STEP, name))
+    yield from ((name, dataset_files) for name in RUN_DATA)
     yield FIRST_STAGE, run_files
 
 
 def _evaluations(folder: Path) -> Iterator[tuple[str, FilesOf]]:
     """Yields a folder for each task, whether its results are complete or being written."""
-    results = folder / "results"
-    if results.is_dir() and not results.is_symlink():
-        names = {re.sub(r"^\.(.+)\.(new|old)$", r"\1", path.name) for path in results.iterdir()}
-        yield from ((f"results/{name}", evaluation_files) for name in sorted(names))
+    yield from ((f"results/{name}", evaluation_files) for name in _names_in(folder / "results"))
+
+
+def _names_in(folder: Path) -> list[str]:
+    """Lists the folders in a folder, also those that are being replaced."""
+    if not folder.is_dir() or folder.is_symlink():
+        return []
+    return sorted({re.sub(r"^\.(.+)\.(new|old)$", r"\1", path.name) for path in folder.iterdir()})
 
 
 def _files_of_part(folder: Path, part: str, files_of: FilesOf) -> set[str]:
@@ -349,7 +388,8 @@ def _deleted_if_no_step_was_taken(folder: Path) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        if not (any(map(has_progress, (folder, folder / FIRST_STAGE))) or (folder / CANDIDATES).exists()):
+        has_data = any((folder / name).exists() for name in RUN_DATA)
+        if not (any(map(has_progress, (folder, folder / FIRST_STAGE))) or has_data):
             with suppress(OSError):
                 delete_output(folder, run_files)
                 _remove_if_empty(folder)

@@ -60,6 +60,18 @@ def _columns(path: Path, columns: Mapping[str, str]) -> tuple[list[tuple[int, li
     return _unquoted(rows), ["sentence1", "sentence2", "label"], 2
 
 
+def translated_rows(path: Path) -> list[tuple[int, list[str]]]:
+    """Reads the rows, with their line numbers, of a file that has both original sentences, both translated ones and
+    perhaps a label, as XTREME publishes translations. Returns none for a file with another number of columns."""
+    rows = [(number, line.split("\t")) for number, line in lines_of(path) if line.strip()]
+    if not rows or len(rows[0][1]) not in (4, 5) or set(rows[0][1]) & {"sentence1", "premise", "gold_label"}:
+        return []
+    columns = len(rows[0][1])
+    if wrong := next(((number, row) for number, row in rows if len(row) != columns), None):
+        raise InputError(f"{path}:{wrong[0]}: expected {columns} columns separated by tabs, found {len(wrong[1])}")
+    return _unquoted(rows)
+
+
 def _unquoted(rows: list[tuple[int, list[str]]]) -> list[tuple[int, list[str]]]:
     """Removes the quotation marks of CSV, as XTREME writes it: a field with quotation marks is quoted, and its own
     marks are doubled. If any field with marks is not quoted, the file is not CSV and stays as it is."""

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from schemas import manifest
+from schemas import manifest, shards
 from schemas.errors import DatasetError
 from schemas.shards import read_examples
 from tests.golden import make_anchor_mrc_1, make_clism_1
@@ -93,6 +94,47 @@ def test_without_checksums_contents_are_not_read_but_sizes_are_compared(folders)
     cut_short(folders[0] / "data" / "part-00001-of-00003.arrow")
     with pytest.raises(DatasetError, match="truncated"):
         open_datasets(folders, CLISM.texts, checksums=False)
+
+
+@pytest.fixture
+def hashed(monkeypatch):
+    """Collects the names of files whose checksums are computed."""
+    seen = []
+    real = shards.sha256_of
+    monkeypatch.setattr(shards, "sha256_of", lambda path: (seen.append(path.name), real(path))[1])
+    return seen
+
+
+def test_shards_that_were_compared_before_are_not_read_again(folders, hashed):
+    stamps = open_datasets(folders, CLISM.texts).stamps
+    assert len(hashed) == len(stamps) == 4
+    stamps = json.loads(json.dumps(stamps))  # as the run's folder keeps them
+    assert open_datasets(folders, CLISM.texts, verified=stamps).stamps == stamps
+    assert len(hashed) == 4
+    open_datasets(folders, CLISM.texts, verified={})
+    assert len(hashed) == 8
+
+
+@pytest.mark.parametrize("how", ["time", "file", "manifest"])
+def test_a_shard_that_has_changed_since_is_compared_again_and_refused(how, folders, hashed):
+    path = folders[0] / "data" / "part-00001-of-00003.arrow"
+    stamps = open_datasets(folders, CLISM.texts).stamps
+    before = path.stat()
+    if how == "file":  # another file with the same size and time
+        path.rename(path.with_suffix(".old"))
+        path.write_bytes(path.with_suffix(".old").read_bytes())
+        path.with_suffix(".old").unlink()
+    alter(path)
+    if how == "manifest":
+        values = json.loads((folders[0] / manifest.FILE_NAME).read_text())
+        values["shards"][1]["sha256"] = "0" * 64
+        (folders[0] / manifest.FILE_NAME).write_text(json.dumps(values))
+    if how != "time":
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    hashed.clear()
+    with pytest.raises(DatasetError, match=r"part-00001-of-00003\.arrow.*altered"):
+        open_datasets(folders, CLISM.texts, verified=stamps)
+    assert hashed == [path.name]
 
 
 def test_datasets_of_two_schemas_are_refused(folders, tmp_path):

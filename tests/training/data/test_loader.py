@@ -3,7 +3,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,34 @@ def test_iteration_starts_at_any_step_and_crosses_epochs(rows, plan, collator):
     assert Counter(itertools.chain(*map(ids_of, first(5, batches)))) == Counter(
         {rows[at]["id"]: 2 for at in range(ROWS)}  # 5 steps of 16: two epochs
     )
+
+
+@dataclass(frozen=True)
+class OfItsStep:
+    """Its batches are (step, ids)."""
+
+    of: ClismCollator
+    step: int = -1
+
+    def at_step(self, step: int) -> OfItsStep:
+        return replace(self, step=step)
+
+    def features(self, row: Mapping[str, Any]) -> Any:
+        return self.of.features(row)
+
+    def batch(self, examples: Any, keys: Any) -> Any:
+        return self.step, [example.id for example in examples]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_collator_may_know_the_step_which_is_the_same_after_a_resume_and_on_any_rank(rows, plan, collator, workers):
+    for rank in (0, 1):
+        batches = Batches(
+            rows, plan, OfItsStep(collator), rank=rank, world_size=2, micro_batches=2, workers=workers, prefetch=1
+        )
+        steps = [[step for step, _ in each.micro_batches] for each in first(4, batches)]
+        assert steps == [[0, 0], [1, 1], [2, 2], [3, 3]]
+        assert first(4, batches)[2:] == first(2, batches, step=2)
 
 
 def test_the_same_example_has_other_masks_in_its_next_epoch(rows, plan, collator):

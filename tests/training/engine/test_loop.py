@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from safetensors.torch import load_file
 from schemas.shards import read_examples
 from tests.training.runs import DATA, finish, losses, small, start
 from training.data.batches import pack
-from training.engine import loop
-from training.engine.failures import check_divergence
+from training.engine import checkpoint, loop
+from training.engine.checkpoint_writer import CheckpointWriter
+from training.engine.failures import History, check_divergence
 from training.engine.flops import EncoderSize, model_flops, peak_flops
 from training.engine.loop import learning_rate
 from training.methods.pretraining_tasks import pretraining_task
@@ -116,38 +118,82 @@ def test_rate_rises_linearly_and_falls_linearly(steps: int, warmup: int, expecte
 # --- what ends a run --------------------------------------------------------------------------------------------------
 
 
-def spoil(monkeypatch: pytest.MonkeyPatch, change: Callable[[torch.Tensor], torch.Tensor], from_step: int) -> None:
-    """Changes the loss of every step from `from_step` on."""
+def spoil(
+    monkeypatch: pytest.MonkeyPatch,
+    change: Callable[[torch.Tensor], torch.Tensor],
+    from_step: int,
+    to_step: float = math.inf,
+) -> None:
+    """Changes the loss of every step after `from_step`, up to `to_step`."""
     real, calls = loop.weighted, [0]
 
     def weighted(losses: Any, weights: Any) -> Any:
         calls[0] += 1
-        if calls[0] > from_step:
+        if from_step < calls[0] <= to_step:
             losses = {name: loss._replace(total=change(loss.total)) for name, loss in losses.items()}
         return real(losses, weights)
 
     monkeypatch.setattr(loop, "weighted", weighted)
 
 
-def test_a_gradient_that_is_no_number_stops_the_run_and_names_the_examples(
+def test_a_step_whose_gradient_is_no_number_changes_nothing_and_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken: list[tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]] = []
+    real = loop.take_step
+
+    def recorded(model: Any, optimizer: Any, *rest: Any) -> Any:
+        result = real(model, optimizer, *rest)
+        state = checkpoint.snapshot(0, model, optimizer, {})
+        taken.append(
+            tuple({name: each.clone() for name, each in part.items()} for part in (state.model, state.moments))
+        )
+        return result
+
+    monkeypatch.setattr(loop, "take_step", recorded)
+    spoil(monkeypatch, lambda total: total * math.nan, from_step=4, to_step=6)
+    pretrain(small("tiny_mpmr", tmp_path, steps=8))
+    changes = [
+        any(not torch.equal(now[name], before[name]) for name in now)
+        for (model_before, moments_before), (model_now, moments_now) in pairwise(taken)
+        for before, now in ((model_before | moments_before, model_now | moments_now),)
+    ]
+    assert changes == [True, True, True, False, False, True, True]
+    assert [row["step"] for row in losses(tmp_path) if "skipped" in row] == [5, 6]
+    assert all(tensor.isfinite().all() for tensor in weights_of(str(tmp_path)).values())
+    err = capsys.readouterr().err
+    assert err.count("nothing changed. Process 0 was reading these examples: ") == 2
+    assert "2 of 8 steps skipped" in err
+
+
+def test_skipped_steps_in_a_row_stop_the_run_and_name_the_examples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spoil(monkeypatch, lambda total: total * math.nan, from_step=4)
-    config = small("tiny_mpmr", tmp_path)
-    with pytest.raises(TrainingError, match=r"Step 5: .*gradient norm nan.*lower --learning-rate") as stopped:
+    config = replace(small("tiny_mpmr", tmp_path), stop_after_skipped=3)
+    with pytest.raises(
+        TrainingError, match=r"Step 7: .*gradient norm nan.*3 steps in a row.*lower --learning-rate"
+    ) as stopped:
         pretrain(config)
     ids = str(stopped.value).partition("these examples: ")[2].split()
     known = {example.id for example in read_examples(DATA["tiny_mpmr"])}
     assert len(ids) == 4 and known.issuperset(ids)
-    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["step-00000003"]
-    assert len(losses(tmp_path)) == 4
+    kept = ["step-00000003", "step-00000006"]
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == kept
+    assert str(stopped.value).count(f"The weights of {tmp_path}/checkpoints/step-00000006 are sound") == 1
+    state = json.loads((tmp_path / "checkpoints" / kept[1] / "state.json").read_text())
+    assert state["skipped"] == 2 and len(state["losses"]) == 4  # the next run goes on counting
+    assert len(losses(tmp_path)) == 6
+    with pytest.raises(TrainingError, match="Step 7: "):
+        pretrain(config)
 
 
 def refusing(loss: float, before: list[float], factor: float = 10.0) -> None:
     row = {"loss": loss, "gradient_norm": 1.0}
-    recipe = replace(RECIPES["clism"], stop_loss_factor=factor)
+    config = PretrainConfig(replace(RECIPES["clism"], stop_loss_factor=factor))
     nothing = type("Fetched", (), {"micro_batches": ()})
-    check_divergence(row, before, recipe, 7, nothing, [], Path("nowhere"))  # type: ignore[arg-type]
+    writer = CheckpointWriter(Path("nowhere"), 1, in_background=False)
+    check_divergence(row, History(before), config, 7, nothing, [], writer)  # type: ignore[arg-type]
 
 
 def test_a_loss_ten_times_the_largest_of_the_last_hundred_is_an_explosion() -> None:
@@ -163,7 +209,7 @@ def test_out_of_memory_says_what_to_change(tmp_path: Path, monkeypatch: pytest.M
     def full(*_: Any) -> None:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
 
-    monkeypatch.setattr(loop, "average_gradients", full)
+    monkeypatch.setattr(loop, "clip_gradients", full)
     with pytest.raises(TrainingError, match=r"--micro-batch-tokens 100 or --activation-checkpointing.*2\.00 GiB"):
         pretrain(small("tiny_clism", tmp_path, micro_batch_tokens=200))
 

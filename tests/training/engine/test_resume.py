@@ -45,6 +45,7 @@ def config_for(recipe: str, output: Path, workers: int = 0) -> PretrainConfig:
         pytest.param("tiny_clism", 2, 1, marks=pytest.mark.slow),
         ("tiny_clism", 0, 2),
         pytest.param("tiny_mpmr", 2, 2, marks=pytest.mark.slow),
+        pytest.param("tiny_clism", 0, 3, marks=pytest.mark.slow),
     ],
 )
 def test_killed_twice_it_ends_with_the_same_losses_and_weights(

@@ -16,7 +16,8 @@ from schemas.spans import CharSpan
 from tests.training.methods.fitting import reader_of
 from training.data.task_batches import MrcWindow
 from training.data.tokens import TextEncoder
-from training.engine.loop import average_gradients, weighted
+from training.engine.gradients import GradientBuckets
+from training.engine.loop import weighted
 from training.methods.two_stage import TwoStageQuestions
 from training.models.folder import Pretrained, load_model
 from training.objectives import normalised, step_counts
@@ -64,13 +65,14 @@ def step(folder: str | Path, shares: Sequence[slice]) -> tuple[Tensor, dict[str,
     features: list[MrcWindow] = formulation.features(RECORDS)
     batches = [formulation.batch(features[share]) for share in shares]
     counts = step_counts([formulation.counts(batch) for batch in batches])
-    value = torch.zeros(())
+    value, buckets = torch.zeros(()), GradientBuckets(model)
+    buckets.begin()
     known_of_each = formulation.precompute(model, batches, lambda at: nullcontext())
     for batch, known in zip(batches, known_of_each, strict=True):
         part = normalised(weighted(formulation.losses(model, batch, known), formulation.weights), counts)
         part.backward()
         value += part.detach()
-    average_gradients(model)
+    buckets.finish()
     # What no loss of this one needs is None in one process.
     return value, {name: each.grad for name, each in model.named_parameters() if each.grad is not None}
 

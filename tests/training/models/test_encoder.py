@@ -1,13 +1,26 @@
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from transformers import BertConfig, BertModel, RobertaConfig, RobertaModel, XLMRobertaConfig, XLMRobertaModel
+from transformers import (
+    BertConfig,
+    BertModel,
+    DebertaV2Config,
+    DebertaV2Model,
+    RobertaConfig,
+    RobertaModel,
+    XLMRobertaConfig,
+    XLMRobertaModel,
+    XLMRobertaXLConfig,
+    XLMRobertaXLModel,
+)
 
 from schemas.errors import ConfigError
 from training.data.batches import Packed, pack
@@ -27,7 +40,35 @@ BUILD: dict[str, Callable[[], torch.nn.Module]] = {
     "xlm-roberta": lambda: XLMRobertaModel(XLMRobertaConfig(**SIZES), add_pooling_layer=False),
     "roberta": lambda: RobertaModel(RobertaConfig(**SIZES), add_pooling_layer=False),
     "bert": lambda: BertModel(BertConfig(**SIZES), add_pooling_layer=False),
+    "xlm-roberta-xl": lambda: XLMRobertaXLModel(XLMRobertaXLConfig(**SIZES), add_pooling_layer=False),
+    "deberta-v3": lambda: deberta(),
+    "deberta-v2-xlarge": lambda: deberta(conv_kernel_size=3, conv_act="gelu"),
+    "deberta-v2 of other settings": lambda: deberta(
+        share_att_key=False,
+        position_buckets=-1,
+        max_relative_positions=20,
+        norm_rel_ebd="none",
+        position_biased_input=True,
+        type_vocab_size=2,
+    ),
+    "deberta-v2 of one product": lambda: deberta(pos_att_type=["c2p"], conv_kernel_size=5, conv_act="tanh"),
 }
+
+
+def deberta(**changes: Any) -> DebertaV2Model:
+    """A small model with the other settings of microsoft/mdeberta-v3-base. With 16 buckets, differences of more than 8
+    tokens share a row."""
+    settings = {
+        "relative_attention": True,
+        "pos_att_type": "p2c|c2p",
+        "share_att_key": True,
+        "position_buckets": 16,
+        "max_relative_positions": -1,
+        "norm_rel_ebd": "layer_norm",
+        "position_biased_input": False,
+        "type_vocab_size": 0,
+    }
+    return DebertaV2Model(DebertaV2Config(**SIZES, **(settings | changes)))
 
 
 def encoder_of(family: str = "xlm-roberta") -> Encoder:
@@ -66,15 +107,17 @@ def test_one_sequence_equals_the_models_own_forward_to_the_bit() -> None:
     assert torch.equal(encoder(inputs), encoder.padded(inputs))
 
 
-def test_a_sequence_is_encoded_alike_in_any_company() -> None:
-    encoder, together = encoder_of(), sequences(6, 11, 6, 40)
+@pytest.mark.parametrize("family", BUILD)
+def test_a_sequence_is_encoded_alike_in_any_company(family: str) -> None:
+    encoder, together = encoder_of(family), sequences(6, 11, 6, 40)
     for start, end in itertools.pairwise(together.bounds_N1.tolist()):
         alone = pack([together.ids_T[start:end].numpy()])
         torch.testing.assert_close(encoder(together)[start:end], encoder(alone), rtol=0, atol=1e-6)
 
 
-def test_changing_a_sequence_changes_no_other() -> None:
-    encoder, inputs = encoder_of(), sequences(6, 11, 6, 40)
+@pytest.mark.parametrize("family", BUILD)
+def test_changing_a_sequence_changes_no_other(family: str) -> None:
+    encoder, inputs = encoder_of(family), sequences(6, 11, 6, 40)
     changed_T = inputs.ids_T.clone()
     changed_T[6:17] = 99
     changed = Packed(changed_T, inputs.positions_T, inputs.bounds_N1, inputs.longest)
@@ -83,47 +126,55 @@ def test_changing_a_sequence_changes_no_other() -> None:
     assert same_T.tolist() == [True] * 6 + [False] * 11 + [True] * 46
 
 
-def test_no_gradient_crosses_a_bound() -> None:
-    encoder, inputs = encoder_of(), sequences(4, 9, 4)
+@pytest.mark.parametrize("family", BUILD)
+def test_no_gradient_crosses_a_bound(family: str) -> None:
+    encoder, inputs = encoder_of(family), sequences(4, 9, 4)
     hidden_TD = encoder.embed(inputs).detach().requires_grad_()
     encoder.run(hidden_TD, 0, 3, inputs.bounds_N1, inputs.longest)[4:13].square().sum().backward()
     assert hidden_TD.grad is not None
     assert hidden_TD.grad.abs().sum(dim=1).bool().tolist() == [False] * 4 + [True] * 9 + [False] * 4
 
 
-def test_layers_run_one_by_one_as_at_once() -> None:
-    encoder, inputs = encoder_of(), sequences(6, 11, 6)
+@pytest.mark.parametrize("family", BUILD)
+def test_layers_run_one_by_one_as_at_once(family: str) -> None:
+    encoder, inputs = encoder_of(family), sequences(6, 11, 6)
     hidden_TD = encoder.embed(inputs)
     for layer in range(len(encoder.layers)):
         hidden_TD = encoder.run(hidden_TD, layer, layer + 1, inputs.bounds_N1, inputs.longest)
     assert torch.equal(hidden_TD, encoder(inputs))
+    assert torch.equal(encoder.run(hidden_TD, 3, 3, inputs.bounds_N1, inputs.longest), hidden_TD)
 
 
-def test_layers_may_have_bounds_of_their_own() -> None:
-    """FILTER's encoder: sentences apart, then pairs together. The oracle masks a padded concatenation."""
-    encoder, inputs = encoder_of(), sequences(6, 11, 8, 9)
+@pytest.mark.parametrize("family", BUILD)
+def test_layers_may_have_bounds_of_their_own(family: str) -> None:
+    """FILTER's encoder: sentences apart, then pairs together. The oracle is the model's own encoder, without its first
+    layer, over each concatenation."""
+    encoder, inputs = encoder_of(family), sequences(6, 11, 8, 30)
     pairs_N1 = inputs.bounds_N1[::2].contiguous()
     apart_TD = encoder.run(encoder.embed(inputs), 0, 1, inputs.bounds_N1, inputs.longest)
-    together_TD = encoder.run(apart_TD, 1, 3, pairs_N1, 17)
+    together_TD = encoder.run(apart_TD, 1, 3, pairs_N1, 38)
+    rest = copy.deepcopy(encoder.model.encoder)
+    rest.layer, rest.conv = rest.layer[1:], None
     for start, end in itertools.pairwise(pairs_N1.tolist()):
-        hidden_1LD = apart_TD[start:end].unsqueeze(0)
-        for layer in encoder.layers[1:]:
-            hidden_1LD = layer(hidden_1LD)
-        torch.testing.assert_close(together_TD[start:end], hidden_1LD.squeeze(0), rtol=0, atol=1e-5)
+        mask = torch.ones(1, end - start) if family.startswith("deberta") else None
+        expected_1LD = rest(apart_TD[start:end].unsqueeze(0), attention_mask=mask).last_hidden_state
+        torch.testing.assert_close(together_TD[start:end], expected_1LD.squeeze(0), rtol=0, atol=1e-5)
 
 
-def test_no_sequence_at_all_gives_no_row_and_gradients_of_zero() -> None:
-    encoder = encoder_of()
+@pytest.mark.parametrize("family", BUILD)
+def test_no_sequence_at_all_gives_no_row_and_gradients_of_zero(family: str) -> None:
+    encoder = encoder_of(family)
     hidden_TD = encoder(sequences())
     assert hidden_TD.shape == (0, 32)
     assert all(not gradient.any() for gradient in gradients(encoder, hidden_TD).values())
 
 
-def test_checkpointed_activations_keep_less_and_change_nothing() -> None:
+@pytest.mark.parametrize("family", ["xlm-roberta", "xlm-roberta-xl", "deberta-v3"])
+def test_checkpointed_activations_keep_less_and_change_nothing(family: str) -> None:
     inputs, found = sequences(6, 11, 6), []
     for checkpointed in (False, True):
         torch.manual_seed(0)
-        encoder = Encoder(BUILD["xlm-roberta"](), checkpointed).train()
+        encoder = Encoder(BUILD[family](), checkpointed).train()
         kept: list[int] = []
         torch.manual_seed(1)  # the same dropout
         with torch.autograd.graph.saved_tensors_hooks(lambda x, kept=kept: (kept.append(x.numel()), x)[1], lambda x: x):

@@ -96,6 +96,7 @@ def wae_batch(examples: Sequence[dict]) -> WaeBatch:
     return WaeBatch(
         inputs=inputs,
         context_N2=contexts.reshape(-1, 2).long(),
+        longest_context=max((end - start for start, end in contexts.tolist()), default=0),
         answer_start_A=answers[:, 0],
         answer_end_A=answers[:, 1],
         sequence_A=numbers(examples, "answers"),

@@ -298,7 +298,7 @@ def test_a_launch_that_failed_before_its_first_step_leaves_nothing(
 ) -> None:
     config = small("tiny_clism", tmp_path / "run", steps=4)
     with monkeypatch.context() as patch:
-        patch.setattr("training.engine.loop.average_gradients", raising(TrainingError("no memory")))
+        patch.setattr("training.engine.loop.clip_gradients", raising(TrainingError("no memory")))
         with pytest.raises(TrainingError, match="no memory"):
             pretrain(config)
     assert not (tmp_path / "run").exists()

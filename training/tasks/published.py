@@ -1,0 +1,111 @@
+"""Finds the benchmarks' files below a folder, by the names that XTREME's download or the tasks' authors give them.
+
+A pattern is the end of a path. It may hold {lang}, {question} (the language of MLQA's questions) and {language} (its
+English name). Of several patterns the first that fits is taken.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from schemas.errors import ConfigError
+from training.tasks.tydiqa import CODES
+
+
+class Published(NamedTuple):
+    """The patterns of a task's files. Training and dev files are English, as XTREME's zero-shot setting has them."""
+
+    train: tuple[str, ...] = ()
+    dev: tuple[str, ...] = ()
+    test: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()  # XTREME's label files, for test files without labels
+    xtreme: str = ""  # the task's folder in a submission to XTREME
+
+
+PUBLISHED = {
+    "squad": Published(("train-v1.1.json",), ("dev-v1.1.json",), ("dev-v1.1.json",)),
+    "xquad": Published(test=("xquad.{lang}.json",), labels=("labels/xquad/test-{lang}.json",), xtreme="xquad"),
+    "mlqa": Published(
+        test=("test-context-{lang}-question-{question}.json",), labels=("labels/mlqa/test-{lang}.json",), xtreme="mlqa"
+    ),
+    "tydiqa": Published(
+        ("tydiqa.goldp.en.train.json",),
+        (),
+        ("tydiqa.goldp.{lang}.dev.json", "tydiqa-goldp-dev-{language}.json"),
+        ("labels/tydiqa/test-{lang}.json",),
+        "tydiqa",
+    ),
+    "wikiann": Published(
+        ("panx/train-en.tsv", "en/train"),
+        ("panx/dev-en.tsv", "en/dev"),
+        ("panx/test-{lang}.tsv", "{lang}/test"),
+        ("labels/panx/test-{lang}.tsv",),
+        "panx",
+    ),
+    "paws_x": Published(
+        ("pawsx/train-en.tsv", "x-final/en/train.tsv"),
+        ("pawsx/dev-en.tsv", "x-final/en/dev_2k.tsv"),
+        ("pawsx/test-{lang}.tsv", "x-final/{lang}/test_2k.tsv"),
+        ("labels/pawsx/test-{lang}.tsv",),
+        "pawsx",
+    ),
+    "xnli": Published(
+        ("xnli/train-en.tsv", "multinli.train.en.tsv"),
+        ("xnli/dev-en.tsv",),
+        ("xnli/test-{lang}.tsv", "xnli.test.tsv"),
+        ("labels/xnli/test-{lang}.tsv",),
+        "xnli",
+    ),
+}
+
+_LANGUAGE = {code: name for name, code in CODES.items()}
+
+
+def files_below(folder: Path) -> dict[str, list[Path]]:
+    """Returns file name → the files of that name below the folder, sorted. Links to folders are followed once."""
+    found: dict[str, list[Path]] = {}
+    seen = set()
+    for path, folders, names in os.walk(folder, followlinks=True):
+        if (real := os.path.realpath(path)) in seen:
+            folders.clear()
+            continue
+        seen.add(real)
+        for name in names:
+            found.setdefault(name, []).append(Path(path) / name)
+    return {name: sorted(paths) for name, paths in found.items()}
+
+
+def expected(pattern: str, lang: str) -> str:
+    """Returns the pattern for a language, or for MLQA's `de-es`: a context in German with a question in Spanish."""
+    context, _, question = lang.partition("-")
+    return (
+        pattern.replace("{lang}", context)
+        .replace("{question}", question or context)
+        .replace("{language}", _LANGUAGE.get(context, context))
+    )
+
+
+def find(files: Mapping[str, Sequence[Path]], patterns: Sequence[str], lang: str = "") -> Path | None:
+    """Returns the file that a pattern names, also as `.xz`; None if there is none.
+
+    Raises `ConfigError` if several files with different content fit one pattern.
+    """
+    for pattern in patterns:
+        end = expected(pattern, lang)
+        name = end.rpartition("/")[2]
+        paths = [path for path in (*files.get(name, ()), *files.get(f"{name}.xz", ())) if _ends(path, end)]
+        if len({path.read_bytes() for path in paths} if len(paths) > 1 else paths) > 1:
+            raise ConfigError(
+                f"{end}: {' and '.join(map(str, paths[:2]))} both have this name. Name a narrower folder with --data"
+            )
+        if paths:
+            return paths[0]
+    return None
+
+
+def _ends(path: Path, end: str) -> bool:
+    text = "/" + path.as_posix().removesuffix(".xz")
+    return text.endswith("/" + end.removesuffix(".xz"))
