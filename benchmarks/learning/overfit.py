@@ -43,11 +43,8 @@ COMMON: dict[str, Any] = {
     "model": "tiny",
     "precision": "fp32",
 }
-_SMALL = {"batch_size": 16}
-_PAIRS = {"max_query_tokens": 16, "batch_size": 16, "learning_rate": 2e-3}  # a pair has two to six sequences
 OVERRIDES: Mapping[str, Mapping[str, Any]] = {
-    **{name: _PAIRS for name in FINETUNE_RECIPES if name.startswith(("mpmr_paws_x", "mpmr_xnli"))},
-    **{name: _SMALL for name, recipe in FINETUNE_RECIPES.items() if recipe.batch_size > 32},
+    name: {"batch_size": 16} for name, recipe in FINETUNE_RECIPES.items() if recipe.batch_size > 32
 }
 """Recipe → what it needs besides `COMMON`."""
 
