@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from benchmarks.learning.overfit import ENOUGH, FILES, OVERRIDES, RECORDS, config_of, learn
 from training.checks.finetuning import check, check_inputs
@@ -20,13 +20,13 @@ NOT_YET = {
 """Recipe → why it is not held to it yet."""
 
 
-def _case(recipe: str) -> ParameterSet:
+def _case(recipe: str) -> Any:
     reason = NOT_YET.get(recipe, "")
     return pytest.param(recipe, marks=[pytest.mark.xfail(reason=reason, strict=False)] if reason else [])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("recipe", map(_case, FINETUNE_RECIPES))
+@pytest.mark.parametrize("recipe", [_case(recipe) for recipe in FINETUNE_RECIPES])
 def test_a_recipe_learns_64_records_by_heart(recipe: str, tmp_path: Path) -> None:
     assert learn(recipe, tmp_path).score >= ENOUGH
 
