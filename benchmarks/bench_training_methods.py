@@ -5,8 +5,8 @@
 
 Every method trains on the same 64 questions, or pairs, of 120 words with a translation of the same length, 8 records
 in a step, with an encoder of 6 layers of 256 and random weights. Each run is a process of its own on one thread;
-methods take turns, and the median over rounds counts. A step of a method that reads translations has twice the tokens of a plain
-one's, whose figures are for the records alone.
+methods take turns, and the median over rounds counts. A step of a method that reads translations has twice the tokens
+of a plain one's, whose figures are for the records alone.
 """
 
 from __future__ import annotations

@@ -4,8 +4,9 @@
     python -m benchmarks.learning.overfit mpmr_xnli two_stage  # these
 
 Each recipe is trained by `polyspan-train finetune` on 64 records of its task from `--model tiny`, which has two layers
-of 128 and random weights, and is evaluated on the same records every 50 steps, until its F1 or accuracy is 95 or its
-steps are over. All keep their own method, lengths and batch size; other settings are those of `COMMON` and `OVERRIDES`.
+of 128 and random weights, and is evaluated on the same records every 50 steps, until eight evaluations in a row are no
+better or its 600 steps are over. Methods that read translations have the texts in upper case for translations. All keep
+their own method and lengths; other settings are those of `COMMON` and `OVERRIDES`.
 """
 
 from __future__ import annotations
@@ -21,31 +22,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from schemas.translations import Translation, TranslationCounts, kind_of, texts_of
+from training.data.dataset_writer import write_dataset
 from training.engine.best_checkpoint import FILE_NAME as DEV_FILE
 from training.engine.best_checkpoint import read as read_evaluations
 from training.finetune import finetune
 from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneConfig, FinetuneRecipe
-from training.runtime.outputs import FIRST_STAGE
+from training.tasks.records import read_records
 
-RECORDS, ENOUGH, EVERY = 64, 95.0, 50
+RECORDS, ENOUGH, EVERY, PATIENCE = 64, 95.0, 50, 8
 PEOPLE = ("Anna", "Bao", "Chidi", "Dina", "Emil", "Farah", "Goran", "Hoa")
 PLACES = ("Hanoi", "Lagos", "Cairo", "Oslo", "Lima", "Pune", "Quito", "Riga")
 SENTIMENTS = {"PER": "T-POS", "LOC": "T-NEG", "": "O"}
 
 COMMON: dict[str, Any] = {
-    "steps": 200,
+    "steps": 600,
     "learning_rate": 1e-3,
     "warmup_share": 0.1,
     "weight_decay": 0.0,
     "model": "tiny",
     "precision": "fp32",
 }
-_PAIRS = {"max_query_tokens": 16, "batch_size": 16}  # a pair has two to six sequences
 OVERRIDES: Mapping[str, Mapping[str, Any]] = {
-    "mpmr_paws_x": _PAIRS,
-    "mpmr_xnli": _PAIRS,
-    "mpmr_paws_x_rationales": _PAIRS,
-    "mpmr_xnli_rationales": _PAIRS,
+    name: {"batch_size": 16} for name, recipe in FINETUNE_RECIPES.items() if recipe.batch_size > 32
 }
 """Recipe → what it needs besides `COMMON`."""
 
@@ -55,7 +54,7 @@ class Learnt(NamedTuple):
 
     recipe: str
     score: float  # the best F1 or accuracy, in percent
-    steps: int  # of the last stage, at which it was first `ENOUGH`, or all
+    steps: int  # of the last stage, after which it was first `ENOUGH`, or all
     seconds: float  # of all stages
 
 
@@ -140,6 +139,22 @@ FILES: Mapping[str, Callable[[Path], Path]] = {
 """Task → function that writes its file into a folder."""
 
 
+def translations(file: Path, task: str, folder: Path) -> Path:
+    """Writes the records of a file with their texts in upper case as translations, and returns their folder."""
+    found = []
+    for record in read_records([file], task, ["en"], labelled=True).records:
+        texts, row = texts_of(record), record.to_row()
+        fields = {name: row.get(name, []) for name in ("answers", "tokens", "tags")}
+        about = {"id": record.id, "source_lang": "en", "target_lang": "de", "kind": kind_of(record), "task": task}
+        upper = [text.upper() for text in texts]
+        label = row.get("label") if kind_of(record) == "pairs" else None
+        known = {"labels": "known", "score": None, "label": label, **fields}
+        found.append(Translation.from_row({**about, "source_texts": texts, "texts": upper, **known}))
+    counts = {"en-de": TranslationCounts(len(found), len(found), known=len(found))}
+    write_dataset(folder, "translations/1", found, counts, config={}, versions={})
+    return folder
+
+
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
@@ -147,13 +162,16 @@ def config_of(name: str, folder: Path) -> FinetuneConfig:
     """Returns the configuration of a recipe's run in `folder`, with its records as training and dev file."""
     recipe: FinetuneRecipe = replace(FINETUNE_RECIPES[name], **{**COMMON, **OVERRIDES.get(name, {})})
     file = FILES[recipe.task](folder)
+    parallel = recipe.method.reads_translations
     return FinetuneConfig(
         recipe,
         train=(file,),
         train_langs=("en",),
         dev=(file,),
         dev_langs=("en",),
+        translations=(translations(file, recipe.task, folder / "translations"),) if parallel else (),
         evaluate_every=EVERY,
+        patience=PATIENCE,
         checkpoint_every=recipe.steps,
         output=str(folder / "run"),
         device="cpu",
@@ -173,15 +191,11 @@ def learn(name: str, folder: Path) -> Learnt:
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("recipes", nargs="*", metavar="RECIPE", default=list(FINETUNE_RECIPES))
+    print("| recipe | F1 or accuracy | steps | seconds |\n| --- | --- | --- | --- |", flush=True)
     for name in options.parse_args().recipes:
         with tempfile.TemporaryDirectory() as folder:
             learnt = learn(name, Path(folder))
-            rows = [(row["step"], round(row["score"], 1)) for row in read_evaluations(Path(folder) / "run" / DEV_FILE)]
-            first = [
-                (row["step"], round(row["score"], 1))
-                for row in read_evaluations(Path(folder) / "run" / FIRST_STAGE / DEV_FILE)
-            ]
-            print(learnt, rows, first, flush=True)
+            print(f"| `{name}` | {learnt.score:.1f} | {learnt.steps} | {learnt.seconds:.0f} |", flush=True)
 
 
 if __name__ == "__main__":

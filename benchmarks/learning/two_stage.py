@@ -47,8 +47,8 @@ METHODS = {
     "HL + AA-CL": TwoStage(),
     "HL + AA-CL, τ = 10": TwoStage(temperature=10.0),
     "HL, the true answer at its rank": TwoStage(alpha=0.0, gold_first=False),
-    "MML": TwoStage(hard="mml", alpha=0.0),
-    "hard EM": TwoStage(hard="hard_em", alpha=0.0),
+    "MML": TwoStage(hard="mml", alpha=0.0, gold_first=False),
+    "hard EM": TwoStage(hard="hard_em", alpha=0.0, gold_first=False),
 }
 TOP = (3, 5)
 
