@@ -25,7 +25,9 @@ from schemas.runtime.output_folder import (
     delete_files,
     delete_temporary_files,
     finish_replacement,
+    locked,
     needs_tidying,
+    tidy,
 )
 from training.checks.benchmark import (
     Plan,
@@ -62,7 +64,7 @@ from training.reports.suite_results import (
     tables_of,
 )
 from training.runtime import atomic_write
-from training.runtime.outputs import REPORT, SUITE, has_progress, suite_files
+from training.runtime.outputs import REPORT, SUITE, evaluation_files, has_progress, suite_files
 from training.runtime.series import UNNEEDED, delete_unneeded, log, run_all, series_folder
 from training.score import counted_rows
 from training.tasks.catalog import TASKS
@@ -154,6 +156,10 @@ def run_cell(
     results = folder_of(config, cell) / "results"
     wanted = evaluations(config, plan, cell)
     left = [each for each in wanted if not (results / each.task / "report.json").is_file()]
+    for each in wanted:
+        if each not in left:
+            with locked(results / each.task):
+                tidy(results / each.task, evaluation_files)
     for each, scored in zip(left, evaluate(left) if left else (), strict=True):
         if isinstance(scored, InputError) and each.task not in unlabelled:
             raise scored

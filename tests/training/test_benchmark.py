@@ -16,6 +16,7 @@ import pytest
 
 import training
 from schemas.errors import ConfigError, InputError
+from schemas.runtime.output_folder import NEW
 from tests.training.end_to_end.published import columns, pairs, squad, tagged, written
 from training import benchmark
 from training.checks.benchmark import check_plan, plan_lines, plan_of
@@ -245,9 +246,12 @@ def test_an_evaluation_that_was_complete_is_not_repeated(config: BenchmarkConfig
     killed.dies_at = "mlqa"
     with pytest.raises(KeyboardInterrupt):
         killed.run(config)
+    evaluation = Path(config.output) / "plain/squad/seed-1/results/xquad"
+    (evaluation / NEW).touch()  # as a process leaves it that is killed after it has put the folder in its place
     again = Trainer()
     again.run(config)
     assert again.evaluated[:2] == ["plain seed-1 mlqa", "plain seed-2 xquad"]
+    assert not (evaluation / NEW).exists()
 
 
 def test_a_run_that_fails_is_named_and_tried_again(config: BenchmarkConfig, capsys: pytest.CaptureFixture[str]) -> None:
