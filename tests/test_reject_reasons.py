@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCES = [
     *(ROOT / "pipelines").rglob("*.py"),
     *(ROOT / "training/tasks").rglob("*.py"),
-    *(ROOT / "training" / name for name in ("convert.py", "translate.py")),
+    *(ROOT / "training" / name for name in ("convert.py", "translate.py", "inference/translation_memory.py")),
 ]
 REASON = re.compile(r"[a-z]+(_[a-z0-9]+)*")
 

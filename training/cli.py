@@ -90,7 +90,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         code = TERMINATED if isinstance(error, Terminated) else INTERRUPTED
         if not is_first_rank():
             raise SystemExit(code) from None
-        fail("Stopped. Repeat the command: training goes on from its last checkpoint, all else begins anew.", code)
+        fail(
+            "Stopped. Repeat the command: training and translation go on from what is finished, all else begins anew.",
+            code,
+        )
     except Exception as error:
         if (words := in_words(error)) is None:
             raise

@@ -114,7 +114,7 @@ def test_ctrl_c_says_what_repeating_does(capsys: pytest.CaptureFixture[str], mon
 
     monkeypatch.setattr("training.cli.execute", stopped)
     code, _, err = run("predict", "model", capsys=capsys)
-    assert code == 130 and "training goes on from its last checkpoint, all else begins anew" in err
+    assert code == 130 and "training and translation go on from what is finished, all else begins anew" in err
 
 
 def test_a_folder_that_is_no_dataset_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

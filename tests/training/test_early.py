@@ -61,6 +61,16 @@ WRONG = {
     "a model of a suite": (["benchmark", "xtreme-qa", "--output", "x"], 2, "no model: name the one"),
     "predictions": (["score", "--task", "xquad", "--gold", HERE, "--predictions", "no"], 2, "no: no such file"),
     "a file to convert": (["convert", "--task", "squad", "--files", HERE, "no", "--output", "x"], 2, "no: no such"),
+    "a file to translate": (
+        ["translate", "./m", "--task", "xquad", "--input", HERE, "no", "--to", "de", "--output", "x"],
+        2,
+        "no: no such",
+    ),
+    "a translation model": (
+        ["translate", "./no", "--task", "xquad", "--input", HERE, "--to", "de", "--output", "x"],
+        2,
+        "./no: no such folder",
+    ),
     "a run": (["report", "no"], 2, "no: no such folder"),
 }
 

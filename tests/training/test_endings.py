@@ -23,7 +23,7 @@ from training.runtime import outputs
 from training.runtime.errors import in_words
 
 Mount = Callable[..., None]
-STOPPED = "Stopped. Repeat the command: training goes on from its last checkpoint, all else begins anew."
+STOPPED = "Stopped. Repeat the command: training and translation go on from what is finished, all else begins anew."
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from tests.kill_points import KILLED, run_in_child
 from tests.training import translation_models as models
 from training import translate as translation
 from training.cli import main
+from training.inference import translation_memory
 from training.metrics.tags import entities
 from training.recipes.translate import TranslateConfig
 from training.tasks.records import read_records
@@ -210,7 +211,7 @@ def test_records_with_the_same_id_stay_apart(folder: Path, tmp_path: Path) -> No
 
 def test_sentences_are_joined_as_their_language_writes_them() -> None:
     from schemas.languages import LanguagePair
-    from training.translate import Memory, TranslatedText
+    from training.inference.translation_memory import Memory, TranslatedText
 
     spans = [CharSpan(0, 2), CharSpan(3, 5), CharSpan(6, 8)]
     for lang, expected in (("de", "X. Y.\nZ."), ("zh", "X.Y.\nZ.")):
@@ -233,7 +234,7 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_bytes(
 ) -> None:
     from training.inference.translator import Translator
 
-    monkeypatch.setattr(translation, "SENTENCES_PER_CHUNK", 30)
+    monkeypatch.setattr(translation_memory, "SENTENCES_PER_CHUNK", 30)
     run(config(folder, tmp_path / "whole", "squad", "train.json"))
     settings = config(folder, tmp_path / "out", "squad", "train.json")
     translate, translated = Translator.translate, []

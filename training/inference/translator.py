@@ -24,10 +24,6 @@ from training.models.files import auto_class, load_weights, local_folder
 
 DEFAULT_MOST_TOKENS = 512  # of a sentence, where neither model nor tokenizer sets a limit
 MOST_SENTENCES = 512  # in a batch: short ones would need much memory for the scores of all words
-# What Moses's normalisation of punctuation does to these characters: Marian models were trained on its output.
-_PUNCTUATION = str.maketrans(
-    {"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "‘": "'", "’": "'", "‚": "'", "–": "-", "—": " - ", "…": "..."}
-)
 
 
 @dataclass(frozen=True)
@@ -176,14 +172,14 @@ def kept_settings(own: GenerationConfig) -> GenerationConfig:
 
 
 def _load_tokenizer(folder: Path) -> Any:
+    """Loads a tokenizer without Marian's advice to install sacremoses, which transformers never calls when it encodes
+    a sentence."""
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Recommended: pip install sacremoses")
             tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     except Exception as error:  # the tokenizers library raises no narrower class
         raise InputError(f"{folder}: the tokenizer cannot be read ({type(error).__name__}: {error})") from error
-    if hasattr(tokenizer, "punc_normalizer"):  # so that an installed sacremoses changes no translation
-        tokenizer.punc_normalizer = lambda text: text.translate(_PUNCTUATION)
     return tokenizer
 
 
