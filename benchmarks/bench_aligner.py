@@ -35,11 +35,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.measure import ROOT, run
+from pipelines.align.pharaoh import Agreement, GoldLinks, agreement
 from pipelines.aligner import AlignerConfig, AlignmentModel, train
-from pipelines.aligner.pharaoh import Agreement, GoldLinks, LinkSet, agreement
+from pipelines.aligner.links import LinkSet
 from pipelines.steps.bitext.readers import expand_bitext, read_bitext
-from pipelines.steps.common.sentence_pairs import LanguagePair, SentencePair
+from pipelines.steps.common.sentence_pairs import SentencePair
 from pipelines.steps.common.tokenize import token_texts, tokenizer_for
+from schemas.languages import LanguagePair
 
 DATA = ROOT.parent / "shared" / "data"
 BITEXT = DATA / "bitext"

@@ -22,9 +22,10 @@ from pathlib import Path
 
 from benchmarks.bench_aligner import CORPORA, DATA, WordPair, judge, read_corpus, read_gold
 from benchmarks.measure import Cost, Failed, run
-from pipelines.aligner.pharaoh import LinkSet, read_links
+from pipelines.align.pharaoh import read_links
+from pipelines.aligner.links import LinkSet
 from pipelines.aligner.symmetrize import grow_diag_final_and
-from pipelines.steps.common.sentence_pairs import LanguagePair
+from schemas.languages import LanguagePair
 
 LANGUAGE_PAIRS = ("en-fr", "en-hi", "en-zh", "en-ja")
 PEERS = ("fast_align", "eflomal", "eflomal prefix 4", "sil-thot HMM", "sil-thot eflomal")

@@ -40,14 +40,16 @@ from typing import Literal, NamedTuple
 from benchmarks.bench_aligner import BITEXT, CORPORA, DATA, NTREX, TATOEBA, Words, cut
 from benchmarks.curves import Axis, Curve, draw
 from pipelines.aligner import AlignerConfig, train
+from pipelines.aligner.links import Link
+from pipelines.aligner.projection import is_consistent, project, words_of
 from pipelines.steps.bitext.readers import expand_bitext, read_bitext
 from pipelines.steps.clism.masking import Candidate, MaskingConfig, TokenizedPair, drop_overlapping, find_answer
-from pipelines.steps.clism.projection import is_consistent, project, words_of
 from pipelines.steps.clism.stop_words import is_punctuation, stop_words
-from pipelines.steps.common.sentence_pairs import EntityMention, LanguagePair, Link, SentencePair
+from pipelines.steps.common.sentence_pairs import EntityMention, SentencePair
 from pipelines.steps.common.tokenize import token_texts, tokenizer_for
 from pipelines.steps.ner.config import TaggerConfig
 from pipelines.steps.ner.taggers import load_tagger
+from schemas.languages import LanguagePair
 from schemas.spans import CharSpan, TokenSpan
 
 PUD = {"en-de": "German-PUD/de_pud", "en-pt": "Portuguese-PUD/pt_pud"}

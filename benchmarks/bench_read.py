@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from pipelines.steps.bitext.readers import expand_bitext, read_bitext
-from pipelines.steps.common.sentence_pairs import LanguagePair
+from schemas.languages import LanguagePair
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data" / "bitext"
 PASSES = 3

@@ -28,7 +28,7 @@ from tests.training.kills import Case, in_child, kill_everywhere
 from tests.training.people import people_config, squad
 from tests.training.runs import small
 from tests.training.tuned import save_tuned
-from training import convert, few_shot
+from training import benchmark, convert, few_shot
 from training.evaluate import evaluate
 from training.finetune import finetune
 from training.models.tiny import train_tokenizer
@@ -36,6 +36,7 @@ from training.pretrain import pretrain
 from training.recipes.finetuning import FINETUNE_RECIPES
 from training.recipes.inference import Computing, EvaluateConfig
 from training.recipes.methods import Plain
+from training.recipes.suites import BenchmarkConfig
 from training.runtime import outputs
 from training.score import Reporting
 
@@ -88,7 +89,7 @@ def fine_tuning(folder: Path, overwrite: bool = False, two_stage: bool = False) 
     config = replace(config, recipe=replace(config.recipe, steps=4))
     if two_stage:
         method = FINETUNE_RECIPES["two_stage_hl"].method
-        recipe = replace(config.recipe, name="two_stage", method=method, steps=2)
+        recipe = replace(config.recipe, name="two_stage", method=method, steps=4)
         config = replace(config, recipe=recipe, dev=(), dev_langs=())
     before = None
     if overwrite:
@@ -152,6 +153,21 @@ def series(folder: Path) -> Case:
     )
 
 
+def suite(folder: Path) -> Case:
+    squad(folder / "train-v1.1.json", 16)
+    squad(folder / "xquad.en.json", 4)
+    (folder / "suite.toml").write_text(
+        'seeds = [1, 2]\n[[methods]]\nrecipe = "plain_qa"\noptions = { steps = 2, max_tokens = 64, stride = 8 }\n'
+        '[[trainings]]\ntask = "squad"\n[[trainings.tests]]\ntask = "xquad"\nlangs = ["en"]\n'
+    )
+    config = BenchmarkConfig(str(folder / "suite.toml"), folder, ("tiny",), resamples=10, device="cpu")
+    config = replace(config, set=("batch_size=4", "max_query_tokens=16"))
+    return Case(
+        lambda output: benchmark.run(replace(config, output=str(output))),
+        lambda output: (output / "results.json").is_file(),
+    )
+
+
 CASES: dict[str, Callable[[Path], Case]] = {
     "pretrain": pretraining,
     "pretrain in background": lambda folder: pretraining(folder, in_background=True),
@@ -160,6 +176,7 @@ CASES: dict[str, Callable[[Path], Case]] = {
     "finetune --overwrite": lambda folder: fine_tuning(folder, overwrite=True),
     "two_stage": lambda folder: fine_tuning(folder, two_stage=True),
     "few-shot": series,
+    "benchmark": suite,
     "evaluate": evaluation,
     "convert": conversion,
     "convert --overwrite": lambda folder: conversion(folder, overwrite=True),

@@ -12,7 +12,7 @@ from apache_beam.io.filesystems import FileSystems
 
 import schemas.clism
 from pipelines.aligner import ALIGNERS, AlignmentModel, aligner_kind
-from pipelines.aligner.text import TrainingText, check_text
+from pipelines.aligner.text import check_text
 from pipelines.clism_transforms import (
     AlignAndMask,
     ReadBitext,
@@ -30,13 +30,14 @@ from pipelines.runtime.work_folder import WorkFolder
 from pipelines.steps.bitext.formats import BitextFile
 from pipelines.steps.bitext.readers import shown_spec
 from pipelines.steps.clism.stage_tables import MASKED_STAGE, READ_STAGE, TOKENIZED_STAGE
+from pipelines.steps.common.aligner_models import load_aligner, training_text
 from pipelines.steps.common.paths import path_of_each_pair
-from pipelines.steps.common.sentence_pairs import LanguagePair
 from pipelines.steps.common.tokenize import check_tokenizer, tokenizer_version
 from pipelines.steps.ner.taggers import check_tagger, tagger_version
 from schemas.clism import PairCounts
 from schemas.did_you_mean import did_you_mean
 from schemas.errors import ConfigError
+from schemas.languages import LanguagePair
 from schemas.manifest import Manifest
 from schemas.provenance import commit, polyspan_version
 from schemas.runtime.shown_paths import shown_path, shown_paths
@@ -132,9 +133,9 @@ def given_aligners(model: str, pairs: list[LanguagePair]) -> dict[str, tuple[str
         if not FileSystems.exists(path):
             hint = did_you_mean(path, filter(None, ALIGNERS))
             raise ConfigError(f"--aligner.model: no such file: {path}{hint and '.' + hint}")
-        models[str(pair)] = path, AlignmentModel.load(path)
+        models[str(pair)] = path, load_aligner(path)
         if trained := models[str(pair)][1].text:
-            check_text(TrainingText.of(pair), trained, path)
+            check_text(training_text(pair), trained, path)
     return models
 
 

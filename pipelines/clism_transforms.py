@@ -21,7 +21,6 @@ import pyarrow as pa
 
 from pipelines.aligner import Aligner, AlignerConfig, AlignmentModel, aligner_kind
 from pipelines.aligner.aligners import TrainingPairs
-from pipelines.aligner.text import TrainingText
 from pipelines.runtime.job_context import FILES_STAGE, JobContext
 from pipelines.runtime.work_folder import WorkFolder, replace_file
 from pipelines.steps.bitext.filters import FilterConfig, filter_pair
@@ -39,6 +38,7 @@ from pipelines.steps.clism.stage_tables import (
     table_to_tokenized,
     tokenized_to_table,
 )
+from pipelines.steps.common.aligner_models import training_text
 from pipelines.steps.common.files import FileDigest
 from pipelines.steps.common.hash_sample import sample_by_hash
 from pipelines.steps.common.ledger import Ledger
@@ -220,7 +220,7 @@ def train_aligner(group: tuple[str, Iterable[Chunk]], job: JobContext, config: A
         logger.info("%s: training the word aligner on %s sentence pairs", pair, f"{size:,}")
         started = time.monotonic()
         # Nothing else of this language pair can run meanwhile, and the number of threads decides no byte.
-        text, threads = TrainingText.of(chunks[0].languages), os.cpu_count() or 1
+        text, threads = training_text(chunks[0].languages), os.cpu_count() or 1
         model = aligner_kind(config).train(
             corpus, config, text, lambda line: logger.info("%s: %s", pair, line), threads
         )

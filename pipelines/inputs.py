@@ -9,10 +9,10 @@ from pipelines.recipes import AnchorMrcConfig, ClismConfig
 from pipelines.steps.bitext.formats import BitextFile
 from pipelines.steps.bitext.readers import expand_bitext
 from pipelines.steps.common.paths import identity, match_paths
-from pipelines.steps.common.sentence_pairs import LanguagePair, language_pair
+from pipelines.steps.common.sentence_pairs import language_pair
 from pipelines.steps.common.tokenize import check_tokenizer
 from schemas.errors import ConfigError
-from schemas.languages import language
+from schemas.languages import LanguagePair, language
 
 
 def clism_inputs(config: ClismConfig) -> tuple[list[LanguagePair], list[BitextFile]]:

@@ -3,9 +3,13 @@ small Wikipedia."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from schemas.did_you_mean import closest
+
+_LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}(?:_[A-Za-z0-9]{1,8})*")  # sl, eng, deu_Latn
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,3 +100,18 @@ def _meant(code: str) -> list[Language]:
         if candidate in spellings:
             return [spellings[candidate]]
     return list(dict.fromkeys(spellings[match] for match in closest(spelling, spellings)))
+
+
+class LanguagePair(NamedTuple):
+    """A source and a target language, written `en-vi`; CLISM masks mentions in the source language."""
+
+    source: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.source}-{self.target}"
+
+
+def is_language_code(code: str) -> bool:
+    """Returns whether `code` looks like a language code: `sl`, `eng`, `deu_Latn`."""
+    return bool(_LANGUAGE_CODE.fullmatch(code))

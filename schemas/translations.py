@@ -153,8 +153,9 @@ def problems(example: Translation) -> list[str]:
 
 REJECT_REASONS = {
     "record": {
-        "empty_text": "A text of the record, or its translation, is empty or white space.",
-        "too_long": "A text has more tokens than the translation model reads.",
+        "empty_text": "A text of the record, or the translation of one of its sentences, is empty or white space.",
+        "too_long": "A sentence has more tokens than the translation model reads, and no place to cut it.",
+        "unfinished": "The model's translation of a sentence does not end within the model's limit.",
         "breaks_contract": "The translation breaks a rule of its schema; the excerpt says which.",
     }
 }

@@ -16,7 +16,11 @@ from schemas.counts import Counts
 from schemas.mrc import RecordCounts
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = [*(ROOT / "pipelines").rglob("*.py"), *(ROOT / "training/tasks").rglob("*.py"), ROOT / "training/convert.py"]
+SOURCES = [
+    *(ROOT / "pipelines").rglob("*.py"),
+    *(ROOT / "training/tasks").rglob("*.py"),
+    *(ROOT / "training" / name for name in ("convert.py", "translate.py")),
+]
 REASON = re.compile(r"[a-z]+(_[a-z0-9]+)*")
 
 

@@ -79,11 +79,11 @@ def run(config: BenchmarkConfig) -> int:
     """Prints the tables and returns the exit code: 0, 1 if a run failed, 128 + N if signal N stopped the suite."""
     check(config)
     plan = plan_of(config)
-    for line in plan_lines(config, plan):
-        log(line)
-    check_plan(config, plan)
     if config.dry_run:
+        print("\n".join(plan_lines(plan)), flush=True)
+        check_plan(config, plan)
         return 0
+    check_plan(config, plan)
     if not config.overwrite and is_done(config, plan, begun(config, plan)):
         log(f"{config.output}: complete, nothing to do.")
         print_tables(config)
@@ -91,6 +91,7 @@ def run(config: BenchmarkConfig) -> int:
     from training.evaluate import evaluate_tasks  # torch takes seconds to import
     from training.finetune import finetune
 
+    log("\n".join(plan_lines(plan)))
     state, stopped_by = benchmark(config, finetune, evaluate_tasks)
     if stopped_by:
         log(f"Stopped with {len(state.done):,} runs done. Repeat the command to go on.")

@@ -344,6 +344,13 @@ COMMANDS = {
         "training.convert:run",
         print_text,
     ),
+    "translate": Command(
+        "a translation model and a task's files → translated records with their labels",
+        "training.recipes.translate:TranslateConfig",
+        "training.translate:run",
+        print_text,
+        ("training.checks.translate:check_inputs",),
+    ),
 }
 
 

@@ -10,18 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pyarrow as pa
-
-from schemas import manifest, mrc
+from schemas import mrc
 from schemas.counts import by_count
 from schemas.errors import ConfigError, InputError
 from schemas.manifest import InputFile, Manifest
 from schemas.mrc import MrcExample, RecordCounts, TaggingExample
-from schemas.provenance import commit, polyspan_version
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 from schemas.runtime.output_folder import check_output, locked, needs_tidying, recover, tidy
-from schemas.verification import find_problems
-from training.data.dataset_writer import check_free, write_dataset
+from training.data.dataset_writer import check_free, holds_dataset, write_dataset
 from training.recipes.scoring import TaskName
 from training.runtime.outputs import dataset_files, digest_of
 from training.tasks.files import LeftOut
@@ -74,17 +70,9 @@ def run(config: ConvertConfig) -> str:
 
 def is_done(config: ConvertConfig) -> bool:
     """Returns whether the folder holds the complete dataset of this command. Completes what a killed process began."""
-    if not (config.output / manifest.FILE_NAME).is_file():
+    if not all(path.is_file() for path in config.files):
         return False
-    index = manifest.load(config.output)
-    if (index.config, index.commit) != (settings_of(config), commit()) or (
-        index.versions["polyspan"],
-        index.versions["pyarrow"],
-    ) != (polyspan_version(), pa.__version__):
-        return False
-    if not all(path.is_file() for path in config.files) or list(index.inputs) != inputs_of(config):
-        return False
-    if any(find_problems(config.output, quick=True)):
+    if not holds_dataset(config.output, settings_of(config), inputs_of(config)):
         return False
     if needs_tidying(config.output):
         with locked(config.output):

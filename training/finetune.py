@@ -43,6 +43,7 @@ from training.engine.run_setup import (
     log_line,
     open_run_log,
     reserve_output,
+    resolve_micro_batch_tokens,
     resolve_precision,
     run_line,
 )
@@ -160,7 +161,12 @@ def prepare(config: FinetuneConfig, data: Data, device: torch.device, is_new: bo
     settings = inference_settings_of(recipe, labels_of(records, recipe.task), encoder.max_tokens)
     if config.overwrite and not is_new:
         delete_previous_run(Path(config.output))
-    resolved = replace(config, recipe=replace(recipe, precision=resolve_precision(recipe, device)), overwrite=is_new)
+    resolved = replace(
+        config,
+        recipe=replace(recipe, precision=resolve_precision(recipe, device)),
+        overwrite=is_new,
+        micro_batch_tokens=resolve_micro_batch_tokens(config, device),
+    )
     run_data = resolve_name(recipe.method.run_data)(resolved, records) if recipe.method.run_data else RunData({})
     assert run_data.fingerprint or not recipe.method.first_stage(), f"{recipe.method.run_data} gives no fingerprint"
     formulation = formulation_of(settings, text_encoder, **run_data.fields)

@@ -33,14 +33,20 @@ PLACES = ("Hanoi", "Lagos", "Cairo", "Oslo", "Lima", "Pune", "Quito", "Riga")
 SENTIMENTS = {"PER": "T-POS", "LOC": "T-NEG", "": "O"}
 
 COMMON: dict[str, Any] = {
-    "steps": 600,
+    "steps": 200,
     "learning_rate": 1e-3,
     "warmup_share": 0.1,
     "weight_decay": 0.0,
     "model": "tiny",
     "precision": "fp32",
 }
-OVERRIDES: Mapping[str, Mapping[str, Any]] = {}
+_PAIRS = {"max_query_tokens": 16, "batch_size": 16}  # a pair has two to six sequences
+OVERRIDES: Mapping[str, Mapping[str, Any]] = {
+    "mpmr_paws_x": _PAIRS,
+    "mpmr_xnli": _PAIRS,
+    "mpmr_paws_x_rationales": _PAIRS,
+    "mpmr_xnli_rationales": _PAIRS,
+}
 """Recipe → what it needs besides `COMMON`."""
 
 

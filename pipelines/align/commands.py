@@ -19,16 +19,16 @@ from pipelines.align.inputs import (
 )
 from pipelines.align.links import number_of_threads, write_links
 from pipelines.align.outputs import check_output, open_output, same_file
+from pipelines.align.pharaoh import Agreement, Firsts, compare_files
 from pipelines.align.training import adapted, trained_model
 from pipelines.aligner import AlignmentModel
-from pipelines.aligner.pharaoh import Agreement, Firsts, compare_files
 from pipelines.aligner.text import TrainingText, check_text
 from pipelines.steps.bitext.formats import BitextFile
 from pipelines.steps.bitext.readers import expand_bitext
+from pipelines.steps.common.aligner_models import load_aligner, training_text
 from pipelines.steps.common.paths import path_of_each_pair
-from pipelines.steps.common.sentence_pairs import LanguagePair
 from schemas.errors import ConfigError
-from schemas.languages import LANGUAGES
+from schemas.languages import LANGUAGES, LanguagePair
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ def train(config: AlignTrainConfig) -> str:
     paths = path_of_each_pair("--model", config.model, pairs)
     for path in paths.values():
         check_output("--model", path, config.overwrite)
-    texts = {pair: TrainingText.of(pair, tokenized=config.tokenized) for pair in pairs}
+    texts = {pair: training_text(pair, tokenized=config.tokenized) for pair in pairs}
     for path in path_of_each_pair("--prior", config.prior, pairs).values() if config.prior else ():
         check_input("--prior", path)
     if config.input:
@@ -90,7 +90,7 @@ def load_priors(path: str, texts: Mapping[LanguagePair, TrainingText]) -> dict[L
     """Loads the older model of each language pair. Raises `ConfigError` for one that was trained on another pair."""
     priors = {}
     for pair, prior_path in path_of_each_pair("--prior", path, list(texts)).items():
-        priors[pair] = AlignmentModel.load(prior_path)
+        priors[pair] = load_aligner(prior_path)
         if trained := priors[pair].text:
             check_text(texts[pair], trained, prior_path)
     return priors
@@ -121,7 +121,7 @@ def apply(config: AlignApplyConfig) -> None:
     if config.output != "-":
         inputs = [config.model, *((config.source, config.target) if config.source else (config.input,))]
         check_output("--output", config.output, config.overwrite, inputs)
-    model = AlignmentModel.load(config.model, copy=True if config.copy else None)
+    model = load_aligner(config.model, copy=True if config.copy else None)
     text = text_to_align(config, pair, model.text)
     if config.min_score >= 0.0:
         model = replace(model, config=replace(model.config, min_score=config.min_score))
@@ -139,9 +139,9 @@ def text_to_align(config: AlignApplyConfig, pair: LanguagePair | None, trained: 
                 f"{config.model} does not say which languages it is for. They are needed to find the words: "
                 "--pair en-vi. If white space separates the words already: --tokenized"
             )
-        return TrainingText.of(pair or LanguagePair("source", "target"), tokenized=config.tokenized)
+        return training_text(pair or LanguagePair("source", "target"), tokenized=config.tokenized)
     tokenized = config.tokenized or (trained.tokenized and not pair)
-    text = TrainingText.of(pair or trained.pair, tokenized=tokenized)
+    text = training_text(pair or trained.pair, tokenized=tokenized)
     check_text(text, trained, config.model)
     return text
 
@@ -158,7 +158,7 @@ def align_file(config: AlignFileConfig) -> None:
         check_output(f"--{option}", getattr(config, option), config.overwrite, [config.input])
     if len(written) == 2 and same_file(config.output, config.model):
         raise ConfigError(f"--output and --model are the same, {config.output}: expected two files.")
-    text = TrainingText.of(pair, tokenized=config.tokenized or not config.pair)
+    text = training_text(pair, tokenized=config.tokenized or not config.pair)
     training = AlignTrainConfig(filters=config.filters, aligner=config.aligner)
     with readable_twice(config.input) as path:
         file = LinesFile(pair, path, config.format, config.input)

@@ -16,15 +16,10 @@ from pipelines.steps.bitext.formats import BitextFile
 from pipelines.steps.bitext.readers import read_bitext
 from pipelines.steps.common.files import BadText, compression_suffix, open_raw, read_lines, without_compression
 from pipelines.steps.common.paths import is_remote, match_paths
-from pipelines.steps.common.sentence_pairs import (
-    LanguagePair,
-    SentencePair,
-    is_language_code,
-    language_pair,
-    record_id,
-)
+from pipelines.steps.common.sentence_pairs import SentencePair, language_pair, record_id
 from pipelines.steps.common.tokenize import token_texts, tokenizer_for
 from schemas.errors import ConfigError, InputError, OutputError
+from schemas.languages import LanguagePair, is_language_code
 from schemas.rejects import Reject
 from schemas.runtime.interrupts import cleaned_up
 

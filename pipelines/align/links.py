@@ -13,11 +13,11 @@ from itertools import islice
 from pipelines.align.config import LinksConfig
 from pipelines.align.inputs import BadLine, Texts, Tokenize, Words
 from pipelines.align.outputs import open_output
+from pipelines.align.pharaoh import format_links
 from pipelines.align.progress import PROGRESS_S, rate, seconds_since
 from pipelines.aligner import AlignmentModel
-from pipelines.aligner.pharaoh import format_links
+from pipelines.aligner.links import Link
 from pipelines.aligner.symmetrize import align_symmetrized
-from pipelines.steps.common.sentence_pairs import Link
 from schemas.errors import ConfigError, InputError
 
 BLOCK_PAIRS = 2000  # aligned at once: bounds the memory, and is enough for full speed

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from pipelines.steps.common.files import replacing
 from pipelines.steps.common.paths import identity, is_remote
 from schemas.errors import ConfigError
+from schemas.runtime.new_file import replacing
 
 
 def same_file(one: str, other: str) -> bool:

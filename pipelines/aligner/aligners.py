@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.aligner.config import AlignerConfig
+from pipelines.aligner.links import Link
 from pipelines.aligner.model import AlignmentModel
 from pipelines.aligner.numbered import NumberedPairs
 from pipelines.aligner.text import TrainingText
 from pipelines.aligner.training import train
-from pipelines.steps.common.sentence_pairs import Link
 
 Words = Sequence[str]
 Progress = Callable[[str], None]

@@ -8,18 +8,18 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.aligner import _native, model_file
 from pipelines.aligner.config import AlignerConfig
+from pipelines.aligner.links import Link
 from pipelines.aligner.text import TrainingText
 from pipelines.aligner.words import Encoder, Vocabulary
-from pipelines.steps.common.files import replacing
-from pipelines.steps.common.sentence_pairs import Link
 from schemas.errors import InputError
+from schemas.runtime.new_file import replacing
 
 Words = Sequence[str]
 Ints = NDArray[np.int64]
@@ -181,8 +181,9 @@ class AlignmentModel:
             model_file.write(file, self._content())
 
     @classmethod
-    def load(cls, file: str | BinaryIO, *, copy: bool | None = None) -> AlignmentModel:
-        """Loads what `save` wrote, from a local or remote path or a binary file object. Raises `InputError`.
+    def load(cls, file: str | IO[bytes], *, copy: bool | None = None, name: str = "") -> AlignmentModel:
+        """Loads what `save` wrote, from a local path or a binary file object. Raises `InputError`, which calls a file
+        object by `name`.
 
         With `copy=False`, a local file is mapped into memory, which all processes that load it share. A mapped file
         must only be replaced, as `save` and `mv` do. Overwriting it, as `cp` does, kills the processes that use it, so
@@ -191,7 +192,7 @@ class AlignmentModel:
         if isinstance(file, str):
             where, data = file, model_file.read(file, copy)
         else:
-            where, data = str(getattr(file, "name", "the aligner's model")), file.read()
+            where, data = name or str(getattr(file, "name", "the aligner's model")), file.read()
         arrays, about = model_file.decode(data, where, _VOCABULARY_TYPES | _TABLE_TYPES)
         try:
             if about.keys() != {"config", "text"}:

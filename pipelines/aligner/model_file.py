@@ -21,8 +21,6 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pipelines.steps.common.files import open_raw
-from pipelines.steps.common.paths import is_remote
 from schemas.errors import InputError
 
 _NAME, _VERSION = "polyspan-aligner", 2
@@ -75,8 +73,8 @@ def read(path: str, copy: bool | None = None) -> bytes | mmap.mmap:
     `copy=None` maps only a regular local file that this user owns and that nobody else may write.
     """
     try:
-        with open_raw(path) if is_remote(path) else open(path, "rb") as file:
-            if not is_remote(path) and not copy and (copy is False or _is_ours(file.fileno())):
+        with open(path, "rb") as file:
+            if not copy and (copy is False or _is_ours(file.fileno())):
                 with suppress(OSError, ValueError):  # a pipe, empty
                     return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             start = file.read(_ALIGNMENT)

@@ -11,9 +11,8 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Collection, Sequence
 
+from pipelines.aligner.links import Link, LinkSet
 from pipelines.aligner.model import AlignmentModel, Words
-from pipelines.aligner.pharaoh import LinkSet
-from pipelines.steps.common.sentence_pairs import Link
 
 # Moses' order: first the four that share a side, then the diagonal ones; as offsets of (source, target).
 _NEIGHBOURS = ((0, -1), (-1, 0), (0, 1), (1, 0), (-1, -1), (1, -1), (-1, 1), (1, 1))

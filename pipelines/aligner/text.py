@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pipelines.steps.common.sentence_pairs import LanguagePair, is_language_code
-from pipelines.steps.common.tokenize import tokenizer_version
 from schemas.errors import ConfigError
-from schemas.languages import LANGUAGES
+from schemas.languages import LANGUAGES, LanguagePair, is_language_code
 
 logger = logging.getLogger(__name__)
 
@@ -23,14 +21,7 @@ class TrainingText:
 
     pair: LanguagePair
     words: tuple[Mapping[str, str], Mapping[str, str]]
-    """What decides the words of either side: `steps.common.tokenize.tokenizer_version`, or `WHITE_SPACE`."""
-
-    @staticmethod
-    def of(pair: LanguagePair, *, tokenized: bool = False) -> TrainingText:
-        """Describes text whose words the installed tokenizers find. Raises `ConfigError` if one is not installed."""
-        if tokenized:
-            return TrainingText(pair, (WHITE_SPACE, WHITE_SPACE))
-        return TrainingText(pair, (tokenizer_version(pair.source), tokenizer_version(pair.target)))
+    """What decides the words of either side: the name and versions of a tokenizer, or `WHITE_SPACE`."""
 
     @property
     def tokenized(self) -> bool:

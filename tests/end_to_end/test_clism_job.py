@@ -26,17 +26,18 @@ from pipelines.align.config import AlignTrainConfig
 from pipelines.align.inputs import tokenizers_of
 from pipelines.align.training import training_corpus
 from pipelines.aligner import ALIGNERS, AlignerKind, NumberedPairs, train
-from pipelines.aligner.text import TrainingText
+from pipelines.aligner.links import Link
 from pipelines.clism import run
 from pipelines.recipes import CLISM
 from pipelines.steps.bitext.formats import FORMATS, BitextFile, Format, example_help
 from pipelines.steps.bitext.readers import expand_bitext
 from pipelines.steps.bitext.tmx import Unit
+from pipelines.steps.common.aligner_models import training_text
 from pipelines.steps.common.files import FileDigest, read_lines
-from pipelines.steps.common.sentence_pairs import LanguagePair, Link
 from schemas import manifest as manifests
 from schemas.clism import problems
 from schemas.errors import ConfigError, DatasetError, InputError
+from schemas.languages import LanguagePair
 from schemas.shards import read_examples
 from schemas.verification import find_problems
 
@@ -117,7 +118,7 @@ def test_the_job_and_align_train_refuse_the_same_pairs_for_the_same_reasons(tmp_
     bitext = (f"{tmp_path}/text.en,{tmp_path}/text.vi",)
     manifest = run(replace(config(tmp_path / "out"), bitext=bitext))
     languages, rejects = LanguagePair("en", "vi"), Counter()
-    files, tokenizers = expand_bitext(bitext, [languages]), tokenizers_of(TrainingText.of(languages))
+    files, tokenizers = expand_bitext(bitext, [languages]), tokenizers_of(training_text(languages))
     corpus = training_corpus(files, tokenizers, AlignTrainConfig(), rejects)
     later = {"no_mention", "no_answer"}
     refused = {
@@ -435,7 +436,6 @@ def test_a_given_aligner_that_is_written_over_meanwhile_changes_nothing(tmp_path
 
 def test_a_saved_aligner_is_used_instead_of_training_one(tmp_path):
     from pipelines.aligner import AlignmentModel
-    from pipelines.aligner.text import TrainingText
 
     model = train([(["Hanoi"], ["Hà_Nội"])] * 20, CLISM.aligner)
     assert isinstance(model, AlignmentModel)
@@ -445,7 +445,7 @@ def test_a_saved_aligner_is_used_instead_of_training_one(tmp_path):
     with_model = run(config(tmp_path / "out", aligner=aligner))
     assert with_model.versions["en-vi.aligner"] == model.fingerprint()
     assert with_model.counts["en-vi"].questions != run(config(tmp_path / "own")).counts["en-vi"].questions
-    replace(model, text=TrainingText.of(LanguagePair("en", "ar"))).save(str(tmp_path / "en-vi.model"))
+    replace(model, text=training_text(LanguagePair("en", "ar"))).save(str(tmp_path / "en-vi.model"))
     with pytest.raises(ConfigError, match=r"--pair en-vi: .*en-vi\.model was trained on en-ar"):
         run(config(tmp_path / "other", aligner=aligner))
     with pytest.raises(ConfigError, match="one model cannot serve"):

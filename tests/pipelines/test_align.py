@@ -22,17 +22,17 @@ from pipelines.align import commands, links
 from pipelines.align.commands import align_file, apply, train
 from pipelines.align.config import AlignApplyConfig, AlignFileConfig, AlignTrainConfig
 from pipelines.align.inputs import Texts
+from pipelines.align.pharaoh import format_links
 from pipelines.align.training import training_corpus
 from pipelines.aligner import AlignerConfig, AlignmentModel
 from pipelines.aligner import train as train_model
-from pipelines.aligner.pharaoh import format_links
-from pipelines.aligner.text import TrainingText
 from pipelines.clism import run
 from pipelines.recipes import CLISM
 from pipelines.steps.bitext.readers import expand_bitext
-from pipelines.steps.common.sentence_pairs import LanguagePair
+from pipelines.steps.common.aligner_models import training_text
 from schemas import manifest as manifests
 from schemas.errors import ConfigError, InputError
+from schemas.languages import LanguagePair
 
 SAMPLE = str(package_files("pipelines") / "sample" / "sample.tsv")
 SENTENCES = [("a b", "x y"), ("b a", "y x"), ("a c", "x z"), ("c b", "z y"), ("c a b", "z x y")] * 4
@@ -402,7 +402,7 @@ def test_another_version_of_a_tokenizer_is_told_of(
     tmp_path: Path, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = AlignmentModel.load(f"{folder}/m.model")
-    older = TrainingText.of(LanguagePair("en", "vi"))
+    older = training_text(LanguagePair("en", "vi"))
     older = replace(older, words=(older.words[0], {**older.words[1], "sacremoses": "0.0.1"}))
     replace(model, text=older).save(f"{tmp_path}/m.model")
     (tmp_path / "one").write_text("a ||| x\n")

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.aligner.links import Link
 from pipelines.recipes import ANCHOR_MRC, ANCHOR_MRC_RECIPES, CLISM, CLISM_PAPER, CLISM_RECIPES
 from pipelines.steps.bitext.filters import length_reject, text_reject
 from pipelines.steps.clism.masking import TokenizedPair, mask_mentions
-from pipelines.steps.common.sentence_pairs import EntityMention, LanguagePair, Link, SentencePair
+from pipelines.steps.common.sentence_pairs import EntityMention, SentencePair
+from schemas.languages import LanguagePair
 from schemas.spans import CharSpan
 from tests import paper_settings
 

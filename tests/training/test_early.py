@@ -53,6 +53,12 @@ WRONG = {
         2,
         "./no: no such folder",
     ),
+    "files of a suite": (
+        ["benchmark", "xtreme-qa", "--data", str(ROOT / "training/sample"), "--model", "tiny", "--output", "x"],
+        2,
+        "the training file of squad, expected as train-v1.1.json",
+    ),
+    "a model of a suite": (["benchmark", "xtreme-qa", "--output", "x"], 2, "no model: name the one"),
     "predictions": (["score", "--task", "xquad", "--gold", HERE, "--predictions", "no"], 2, "no: no such file"),
     "a file to convert": (["convert", "--task", "squad", "--files", HERE, "no", "--output", "x"], 2, "no: no such"),
     "a run": (["report", "no"], 2, "no: no such folder"),

@@ -17,6 +17,7 @@ from schemas import manifest
 from schemas.errors import ConfigError, InputError
 from tests.training.people import PEOPLE, PLACES, people_config, squad
 from training.engine.checkpoint import checkpoints
+from training.engine.checkpoint_writer import CheckpointWriter
 from training.evaluate import counted
 from training.finetune import finetune
 from training.inference.predictor import load_predictor, predict
@@ -142,6 +143,39 @@ def stop_in_step(step: int) -> Any:
     return fake
 
 
+@pytest.mark.parametrize("tokens, expected", [(None, 1_024), (0, 0), (100, 100)])
+def test_on_a_cpu_a_micro_batch_has_a_limit_that_run_json_names(
+    tokens: int | None, expected: int, given: FinetuneConfig, tmp_path: Path
+) -> None:
+    finetune(replace(given, micro_batch_tokens=tokens, recipe=replace(given.recipe, steps=1), dev=(), dev_langs=()))
+    assert json.loads((tmp_path / "run" / "run.json").read_text("utf-8"))["micro_batch_tokens"] == expected
+
+
+def test_the_last_step_of_a_fine_tuning_has_no_checkpoint_and_a_death_there_costs_no_weights(
+    given: FinetuneConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+    real = CheckpointWriter.save
+    monkeypatch.setattr(
+        CheckpointWriter,
+        "save",
+        lambda self, step, *rest, **state: (written.append(step), real(self, step, *rest, **state)),
+    )
+    finetune(given)
+    assert written == [2, 4]  # of 6 steps
+    for name, fails in (("before", "publish"), ("after", "delete_checkpoints")):
+        dying = replace(given, output=str(tmp_path / name))
+        with monkeypatch.context() as patch, pytest.raises(ZeroDivisionError):
+            patch.setattr(f"training.finetune.{fails}", lambda *_: 1 / 0)
+            finetune(dying)
+        assert (tmp_path / name / "checkpoints").is_dir()
+        written.clear()
+        assert finetune(dying).steps == 6
+        assert written == []  # it goes on from step 4, or has only checkpoints to delete
+        assert same(tmp_path / "run" / "model", tmp_path / name / "model")
+        assert not (tmp_path / name / "checkpoints").exists()
+
+
 def test_few_examples_are_those_of_the_sample(given: FinetuneConfig, tmp_path: Path) -> None:
     config = replace(given, recipe=replace(given.recipe, examples=4, sample=2, steps=1), dev=(), dev_langs=())
     finetune(config)
@@ -167,7 +201,7 @@ def test_two_stage_training_makes_its_baseline_and_candidates_once(given: Finetu
     losses = rows(run, "metrics.jsonl")[0]
     assert losses["loss"] == pytest.approx(0.5 * losses["loss/hard"] + 0.5 * losses["loss/contrast"])
     made = (run / "candidates" / "manifest.json").stat().st_mtime_ns
-    again = replace(config, baseline=str(run / "baseline" / "model"), output=str(tmp_path / "again"))
+    again = replace(config, baseline=str(run / "baseline"), output=str(tmp_path / "again"))  # a run's folder
     finetune(again)
     assert (run / "candidates" / "manifest.json").stat().st_mtime_ns == made
     assert same(run / "model", tmp_path / "again" / "model")
@@ -203,7 +237,7 @@ def two_stage(given: FinetuneConfig) -> FinetuneConfig:
 
 def test_candidates_of_another_baseline_are_not_gone_on_with(two_stage: FinetuneConfig, tmp_path: Path) -> None:
     finetune(two_stage)
-    other = replace(two_stage.recipe, name="other", method=FINETUNE_RECIPES["plain_qa"].method, steps=1)
+    other = replace(two_stage.recipe, name="other", method=FINETUNE_RECIPES["plain_qa"].method, steps=4)
     finetune(replace(two_stage, recipe=other, output=str(tmp_path / "other")))
     changed = replace(two_stage, baseline=str(tmp_path / "other" / "model"))
     with pytest.raises(ConfigError, match=r"made for another run \(baseline_sha256"):
@@ -212,8 +246,15 @@ def test_candidates_of_another_baseline_are_not_gone_on_with(two_stage: Finetune
     finetune(changed)  # which now is the folder's own run
 
 
+def test_training_starts_from_the_folder_of_a_run_as_from_its_model(given: FinetuneConfig, tmp_path: Path) -> None:
+    finetune(given)
+    for name, model in (("of-run", tmp_path / "run"), ("of-model", tmp_path / "run" / "model")):
+        finetune(replace(given, recipe=replace(given.recipe, model=str(model), steps=2), output=str(tmp_path / name)))
+    assert same(tmp_path / "of-run" / "model", tmp_path / "of-model" / "model")
+
+
 def test_a_run_is_not_overwritten_with_what_is_in_it(two_stage: FinetuneConfig, tmp_path: Path) -> None:
-    finetune(replace(two_stage, recipe=replace(two_stage.recipe, steps=1)))
+    finetune(two_stage)
     inside = tmp_path / "run" / "baseline" / "model"
     for change in ({"baseline": str(inside)}, {"recipe": replace(two_stage.recipe, model=str(inside))}):
         for overwrite in (True, False):

@@ -28,7 +28,14 @@ def test_killed_at_some_operations_commands_end_as_if_nothing_had_been(tmp_path:
             ("finetune", 11),
             ("finetune --overwrite", 17),
         ),
-        *(("two_stage", 17), ("few-shot", 23), ("evaluate", 7), ("convert", 5), ("convert --overwrite", 5)),
+        *(
+            ("two_stage", 17),
+            ("few-shot", 23),
+            ("benchmark", 31),
+            ("evaluate", 7),
+            ("convert", 5),
+            ("convert --overwrite", 5),
+        ),
     ],
 )
 def test_killed_at_many_operations_it_ends_as_if_nothing_had_been(command: str, step: int, tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ import pytest
 from schemas.errors import ConfigError
 from tests.training.people import people_config, squad
 from tests.training.runs import small
-from training import convert, few_shot, report
+from training import benchmark, convert, few_shot, report
 from training.convert import ConvertConfig
 from training.engine import run_folder
-from training.evaluate import evaluate
+from training.evaluate import evaluate, evaluate_tasks
 from training.finetune import finetune
 from training.pretrain import pretrain
 from training.recipes.few_shot import FewShotConfig
@@ -23,6 +23,7 @@ from training.recipes.finetuning import FinetuneConfig
 from training.recipes.inference import Computing, EvaluateConfig
 from training.recipes.methods import TwoStage
 from training.recipes.scoring import Reporting
+from training.recipes.suites import BenchmarkConfig
 from training.report import ReportConfig
 from training.reports.run_results import read_runs
 
@@ -117,6 +118,21 @@ def test_a_few_shot_series_that_goes_on(work: Path, xlmr_folder: Path) -> None:
     again, _ = few_shot.few_shot(config, refuse, evaluate)
     assert [each.recipe.model for each in asked] == [f"{work.parent}/absent/model"]  # what is done stays done
     assert again.scores == series.scores
+
+
+def test_a_suite_in_which_a_model_is_absent(work: Path, xlmr_folder: Path) -> None:
+    (work / "data").mkdir()
+    squad(work / "data" / "train-v1.1.json", 4)
+    squad(work / "data" / "xquad.en.json", 4)
+    (work / "suite.toml").write_text('[[trainings]]\ntask = "squad"\ntests = [{ task = "xquad", langs = ["en"] }]')
+    models = (str(xlmr_folder), f"{work.parent}/absent/model")
+    config = BenchmarkConfig(str(work / "suite.toml"), work / "data", models, output=str(work / "suite"), device="cpu")
+    config = replace(config, methods=("plain",), set=("steps=1", "batch_size=2"), resamples=0)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("training.checks.benchmark.check_model", lambda *_, **__: None)
+        state, _ = benchmark.benchmark(config, finetune, evaluate_tasks)
+    assert [len(state.done), len(state.failed)] == [1, 1]
+    check(work / "suite", work.parent, xlmr_folder)
 
 
 def test_a_run_goes_on_however_its_model_is_named(tmp_path: Path) -> None:

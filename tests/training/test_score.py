@@ -107,7 +107,7 @@ def test_markdown_and_latex_are_laid_out_as_papers_are(xquad: ScoreConfig) -> No
     assert markdown[4].startswith("- `xquad.en|scorer:squad1.1|") and "bootstrap" not in markdown[4]
     latex = score.run(replace(xquad, format="latex", name="mPMR_base", resamples=0))
     assert "\nmPMR\\_base & 83.3 / 50.0 & 50.0 / 50.0 & 66.7 / 50.0 \\\\\n" in latex and latex.startswith("% xquad.en|")
-    assert "\\begin{tabular}{lccc}" in latex
+    assert "\\begin{tabular}{lccc}" in latex and r"\usepackage{booktabs, adjustbox}" in latex
 
 
 def test_the_same_command_says_the_same(xquad: ScoreConfig) -> None:

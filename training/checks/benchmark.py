@@ -76,6 +76,8 @@ class Plan(NamedTuple):
 def plan_of(config: BenchmarkConfig) -> Plan:
     """Looks for the files of the suite. Raises `ConfigError` and `InputError` for options that cannot work."""
     suite = suite_of(config)
+    if config.data is None:
+        raise ConfigError("no data: name the folder that holds the benchmarks' files with --data FOLDER")
     if not config.data.is_dir():
         raise ConfigError(f"--data {config.data}: no such folder. Name the folder that holds the benchmarks' files")
     files = files_below(config.data)
@@ -93,7 +95,7 @@ def check(config: BenchmarkConfig) -> None:
         raise ConfigError("no output: name the folder to write with --output FOLDER")
     if (Path(config.output) / SUITE).is_file() and not is_suite(Path(config.output)):
         raise InputError(f"{Path(config.output) / SUITE}: not what benchmark writes. Take another --output")
-    check_output(Path(config.output), suite_files, {"--data": [config.data], "--model": config.model})
+    check_output(Path(config.output), suite_files, {"--data": [config.data or ""], "--model": config.model})
 
 
 def check_plan(config: BenchmarkConfig, plan: Plan) -> None:
@@ -114,9 +116,9 @@ def check_plan(config: BenchmarkConfig, plan: Plan) -> None:
             check_model(model, fetch=False)  # if the hub lacks one, its runs fail and the others go on
 
 
-def plan_lines(config: BenchmarkConfig, plan: Plan) -> list[str]:
+def plan_lines(plan: Plan) -> list[str]:
     """Returns what is printed before the first run."""
-    lines = [f"Suite {plan.suite.name}: {len(plan.cells):,} runs"]
+    lines = [f"Suite {plan.suite.name}: runs to do in all: {len(plan.cells):,}"]
     for method in plan.suite.methods:
         recipes = dict.fromkeys(recipe_of(method, training).name for training in plan.suite.trainings)
         lines.append(f"  method {method.name}: {', '.join(recipes)} from {shown_path(method.model)}")
@@ -124,7 +126,7 @@ def plan_lines(config: BenchmarkConfig, plan: Plan) -> list[str]:
         found = plan.found[training.name]
         count = sum(cell.training == training.name for cell in plan.cells)
         files = ", ".join(shown_path(path) for path in (*found.train, *found.dev)) or "no training file"
-        lines.append(f"  training set {training.name}: {count:,} runs; {files}")
+        lines.append(f"  training set {training.name} ({files}), runs: {count:,}")
         for test in training.tests:
             what = "pairs of languages" if test.all_pairs else "languages"
             lines.append(f"    {test.task}: {len(found.present[test.task])} of {len(test.names)} {what}")
@@ -220,9 +222,9 @@ def _found(files: Mapping[str, Sequence[Path]], training: TrainingSet) -> Found:
         return path
 
     published = PUBLISHED.get(training.task)
-    sets: list[tuple[str, ...]] = [(each,) for each in training.train] or [published.train if published else ()]
+    sets = [each.split("|") for each in training.train] or [list(published.train) if published else []]
     train = [needed(patterns, f"the training file of {training.name}") for patterns in sets]
-    dev = [needed((pattern,), f"the dev file of {training.name}") for pattern in training.dev]
+    dev = [needed(each.split("|"), f"the dev file of {training.name}") for each in training.dev]
     tests, present = {}, {}
     for test in training.tests:
         golds = {name: gold for name in test.names if (gold := _gold(files, test, name))}

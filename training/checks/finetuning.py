@@ -35,6 +35,7 @@ def check(config: FinetuneConfig) -> None:
         raise ConfigError("--patience needs --dev FILE …: without, there is nothing to be patient with")
     check_numbers(recipe, {"batch_size": 1, "epochs": 0, "steps": 0, "examples": 0, "max_answer_tokens": 1})
     check_numbers(config, {"checkpoint_every": 1, "keep_checkpoints": 1, "evaluate_every": 0, "patience": 0})
+    check_numbers(config, {"stop_after_skipped": 1, "micro_batch_tokens": 0})
     if not recipe.steps and not recipe.epochs:
         raise ConfigError("neither --steps nor --epochs: there is nothing to do")
     if recipe.max_tokens < recipe.max_query_tokens + 16:

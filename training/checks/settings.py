@@ -20,7 +20,7 @@ def check_output(folder: str, inputs: Mapping[str, Iterable[str | Path]]) -> Non
 
 
 def check_numbers(settings: object, least: Mapping[str, float]) -> None:
-    """Raises `ConfigError` if one of these fields is below its least value."""
+    """Raises `ConfigError` if one of these fields is below its least value. A field may be None."""
     for name, low in least.items():
-        if not getattr(settings, name) >= low:
+        if getattr(settings, name) is not None and not getattr(settings, name) >= low:
             raise ConfigError(f"--{name.replace('_', '-')}: expected {low} or more, found {getattr(settings, name)}")

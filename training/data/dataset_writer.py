@@ -20,6 +20,7 @@ from schemas.rejects import Reject
 from schemas.runtime.output_folder import foreign_files
 from schemas.shards import ROWS_PER_BATCH, shard_name, write_shard
 from schemas.spec import Example
+from schemas.verification import find_problems
 from training.runtime import atomic_write
 from training.runtime.outputs import dataset_files
 
@@ -62,21 +63,61 @@ def write_dataset(
     folder = Path(folder)
     check_free(folder, overwrite)
     with atomic_write.folder(folder, dataset_files) as beside:
-        index = Manifest(
-            schema=schema,
-            shards=_write_shards(beside, schema, examples, rows_per_shard),
-            rejects=(_write(beside, f"rejects/{shard_name(0, 1)}", REJECTS, map(_reject_row, rejects)),),
-            counts=dict(counts),
-            config=dict(config or {}),
-            versions={"polyspan": polyspan_version(), "pyarrow": pa.__version__, **(versions or {})},
-            inputs=tuple(inputs),
-            commit=commit(),
+        return fill_folder(
+            beside,
+            schema,
+            examples,
+            counts,
+            rejects=rejects,
+            config=config,
+            versions=versions,
+            inputs=inputs,
+            rows_per_shard=rows_per_shard,
         )
-        if problems := index.problems():
-            raise ValueError(f"{folder}: records were lost or doubled, nothing is written: {'; '.join(problems)}")
-        (beside / "README.md").write_text(dataset_card(index), encoding="utf-8", newline="")
-        (beside / manifest.FILE_NAME).write_text(index.to_json(), encoding="utf-8", newline="")
+
+
+def fill_folder(
+    folder: Path,
+    schema: str,
+    examples: Iterable[Example],
+    counts: Mapping[str, Counts],
+    *,
+    rejects: Sequence[Reject] = (),
+    config: Mapping[str, Any] | None = None,
+    versions: Mapping[str, str] | None = None,
+    inputs: Sequence[InputFile] = (),
+    rows_per_shard: int = ROWS_PER_SHARD,
+) -> Manifest:
+    """Writes the files of `write_dataset` to a folder without a dataset, the manifest last. `counts` and `rejects` are
+    read after the last example. Raises `ValueError` if the counts do not add up to the rows."""
+    index = Manifest(
+        schema=schema,
+        shards=_write_shards(folder, schema, examples, rows_per_shard),
+        rejects=(_write(folder, f"rejects/{shard_name(0, 1)}", REJECTS, map(_reject_row, rejects)),),
+        counts=dict(counts),
+        config=dict(config or {}),
+        versions={"polyspan": polyspan_version(), "pyarrow": pa.__version__, **(versions or {})},
+        inputs=tuple(inputs),
+        commit=commit(),
+    )
+    if problems := index.problems():
+        raise ValueError(f"{folder}: records were lost or doubled, nothing is written: {'; '.join(problems)}")
+    (folder / "README.md").write_text(dataset_card(index), encoding="utf-8", newline="")
+    (folder / manifest.FILE_NAME).write_text(index.to_json(), encoding="utf-8", newline="")
     return index
+
+
+def holds_dataset(
+    folder: Path, config: Mapping[str, Any], inputs: Sequence[InputFile], versions: Mapping[str, str] | None = None
+) -> bool:
+    """Returns whether the folder holds the undamaged dataset that `write_dataset` makes of these arguments."""
+    if not (folder / manifest.FILE_NAME).is_file():
+        return False
+    index = manifest.load(folder)
+    now = {"polyspan": polyspan_version(), "pyarrow": pa.__version__, **(versions or {})}
+    if (index.config, index.commit, index.versions) != (dict(config), commit(), now):
+        return False
+    return list(index.inputs) == list(inputs) and not any(find_problems(folder, quick=True))
 
 
 def _write_shards(

@@ -2,8 +2,10 @@
 
 FLOPs are the multiplications and additions of matrix products, forward once and backward twice. D is the hidden size, F
 the inner size, V the vocabulary. For a sequence of n tokens each layer of the encoder takes 2·n·(4·D² + 2·D·F) for its
-projections and 4·n²·D for attention; a token that MLM predicts takes 2·(D² + D·V). Embeddings, norms, the small span
-heads and recomputation (activation checkpointing, GradCache) are not counted: recomputation lowers the MFU.
+projections and 4·n²·D for attention; a token that MLM predicts takes 2·(D² + D·V). DeBERTa's layers also compare each
+token with R relative positions in each of P products: 2·P·n·R·D, and the projections of the positions, 2·P·R·D² for
+each pass. Embeddings, norms, the small span heads and recomputation (activation checkpointing, GradCache) are not
+counted: recomputation lowers the MFU.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ class EncoderSize(NamedTuple):
     hidden: int  # D
     inner: int  # F
     vocabulary: int  # V
+    positions: int = 0  # R
+    position_products: int = 0  # P
 
 
 def model_flops(size: EncoderSize, passes: Iterable[Packed], predicted_tokens: int = 0) -> float:
@@ -43,7 +47,8 @@ def model_flops(size: EncoderSize, passes: Iterable[Packed], predicted_tokens: i
     for packed in passes:
         lengths_N = packed.bounds_N1.diff().double()
         projections = 2 * packed.tokens * (4 * size.hidden**2 + 2 * size.hidden * size.inner)
-        total += size.layers * (projections + 4 * size.hidden * float(lengths_N.square().sum()))
+        positions = 2 * size.position_products * size.positions * size.hidden * (packed.tokens + size.hidden)
+        total += size.layers * (projections + positions + 4 * size.hidden * float(lengths_N.square().sum()))
     return FORWARD_AND_BACKWARD * total
 
 

@@ -101,18 +101,7 @@ def train(
         CheckpointWriter(checkpoints, config.keep_checkpoints, writes_in_background(config, device)) as writer,
         memory_errors_explained(config),
     ):
-
-        def settle(launched: Launched, ended_at: float, is_pause: bool = False) -> bool:
-            """Reads and logs the figures of a step. Returns whether the run is asked to stop, on every rank alike."""
-            sums = summed(launched.figures.read(), work_of(launched.fetched, method, size), stop.asked_for)
-            row = row_of(sums, method.weights, launched, ended_at - launched.begun, recipe, device)
-            check_divergence(row, history, config, launched.step, launched.fetched, launched.losses, writer)
-            if "skipped" in row:
-                log.print_line(skipped_line(row, launched.step, launched.fetched, launched.losses))
-            history.add(row)
-            log.write(launched.step + 1, {**row, **(pauses.figures(launched.step + 1) if is_pause else {})})
-            return sums["stop"] > 0
-
+        run = Run(method, config, size, device, history, log, writer, pauses)
         before: Launched | None = None  # the step whose figures have not been read
         for step in range(done, recipe.steps):
             begun = time.perf_counter()
@@ -121,13 +110,13 @@ def train(
             launched = Launched(
                 step, fetched, *take_step(model, optimizer, buckets, method, fetched, recipe, step, device), begun
             )
-            stopping = before is not None and settle(before, begun)
+            stopping = before is not None and settle(run, before, begun, stop.asked_for)
             is_pause, is_last = pauses.are_due(step + 1), step + 1 == recipe.steps
             if not (stopping or is_pause or is_last or (step + 1) % config.checkpoint_every == 0):
                 before = launched
                 continue
 
-            stopping |= settle(launched, time.perf_counter(), is_pause)
+            stopping |= settle(run, launched, time.perf_counter(), stop.asked_for, is_pause)
             before = None
             ended = (is_pause and pauses.ends(step + 1, log)) or is_last
             if rank() == 0 and (keep_last or not ended):
@@ -137,6 +126,32 @@ def train(
                 barrier()
                 return step + 1, (stop.number or signal.SIGTERM) if stopping else None
     return done, None
+
+
+class Run(NamedTuple):
+    """What `settle` needs of a run."""
+
+    method: Method
+    config: PretrainConfig | FinetuneConfig
+    size: EncoderSize
+    device: torch.device
+    history: History
+    log: MetricsLog | SilentLog
+    writer: CheckpointWriter
+    pauses: Pauses
+
+
+def settle(run: Run, launched: Launched, ended_at: float, stop: bool, is_pause: bool = False) -> bool:
+    """Reads, checks and logs the figures of a step. Returns whether a rank is asked to stop, on every rank alike."""
+    step, fetched, losses, history = launched.step, launched.fetched, launched.losses, run.history
+    sums = summed(launched.figures.read(), work_of(fetched, run.method, run.size), stop)
+    row = row_of(sums, run.method.weights, launched, ended_at - launched.begun, run.config.recipe, run.device)
+    check_divergence(row, history, run.config, step, fetched, losses, run.writer)
+    if "skipped" in row:
+        run.log.print_line(skipped_line(row, step, fetched, losses))
+    history.add(row)
+    run.log.write(step + 1, {**row, **(run.pauses.figures(step + 1) if is_pause else {})})
+    return sums["stop"] > 0
 
 
 def take_step(

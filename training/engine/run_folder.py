@@ -3,10 +3,11 @@
 run.json          recipe, data, model, versions, commit: written first checkpoints/      training/engine/checkpoint.py
 metrics.jsonl, tensorboard/   training/engine/metrics_log.py model/            training/models/folder.py: written last
 Fine-tuning also writes dev.jsonl (training/engine/best_checkpoint.py), best/, which becomes model/ at the end, and
-last/ if the last weights are not the best. Two-stage training writes baseline/ and candidates/, evaluations write
-results/. Any other file in the folder is foreign: no command deletes it, and every command refuses to write into its
-folder (training/runtime/outputs.py). With --overwrite, a new run is made in `.NAME.new` and replaces a complete old one
-at its end. Processes on several machines need a shared file system.
+last/ if the last weights are not the best. Pre-training also writes shards.json, which names the shards that were
+compared with their checksums, and models/step-…, the models that it keeps on its way. Two-stage training writes
+baseline/ and candidates/, evaluations write results/. Any other file in the folder is foreign: no command deletes it,
+and every command refuses to write into its folder (training/runtime/outputs.py). With --overwrite, a new run is made in
+`.NAME.new` and replaces a complete old one at its end. Processes on several machines need a shared file system.
 """
 
 from __future__ import annotations

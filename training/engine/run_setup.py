@@ -18,10 +18,12 @@ from training.engine import run_folder
 from training.engine.flops import EncoderSize
 from training.engine.metrics_log import MetricsLog, SilentLog
 from training.models.encoder import Encoder
-from training.recipes.finetuning import FinetuneRecipe
+from training.recipes.finetuning import FinetuneConfig, FinetuneRecipe
 from training.recipes.pretraining import Recipe
 from training.runtime.distributed import barrier, from_first_rank, rank, world_size
 from training.runtime.outputs import RunTarget, reserve_run_folder, run_files
+
+CPU_TOKENS = 1_024  # in a micro-batch: keeps XLM-R base under 8 GB (benchmarks/bench_training_memory.py)
 
 
 class RunOutcome(NamedTuple):
@@ -44,6 +46,13 @@ def resolve_precision(recipe: Recipe | FinetuneRecipe, device: torch.device) -> 
     if recipe.precision == "auto":
         return "bf16" if device.type == "cuda" else "fp32"
     return recipe.precision
+
+
+def resolve_micro_batch_tokens(config: FinetuneConfig, device: torch.device) -> int:
+    """Returns the limit of tokens that a run has, with that of this kind of device for None."""
+    if config.micro_batch_tokens is None:
+        return CPU_TOKENS if device.type == "cpu" else 0
+    return config.micro_batch_tokens
 
 
 def fingerprint(model: nn.Module) -> str:
@@ -96,7 +105,8 @@ def delete_previous_run(output: Path) -> None:
 
 def encoder_size(encoder: Encoder) -> EncoderSize:
     config = encoder.model.config
-    return EncoderSize(config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size)
+    size = EncoderSize(config.num_hidden_layers, config.hidden_size, config.intermediate_size, config.vocab_size)
+    return size._replace(positions=encoder.positions, position_products=len(encoder.position_products))
 
 
 def log_line(line: str) -> None:

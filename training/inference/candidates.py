@@ -39,14 +39,25 @@ from training.runtime.outputs import fingerprint_of_dataset
 from training.tasks.predictions import Span
 
 SCHEMA = "candidates/1"
+FEW = 50.0
+"""Percentage of true answers among the candidates below which the user is warned."""
 _DECIDING = ("baseline_sha256", "records_sha256", "size")  # of the manifest's configuration
 
 
 def run_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -> RunData:
-    """Returns the candidates as `TwoStageQuestions` takes them; none in a run that needs no baseline."""
+    """Returns the candidates as `TwoStageQuestions` takes them; none in a run that needs no baseline. Warns of settings
+    and of a baseline from which little can be learnt."""
     if not config.baseline:
         return RunData({})
     candidates = baseline_candidates(config, records)
+    method = config.recipe.method
+    assert isinstance(method, TwoStage)
+    if method.hard in ("mml", "hard_em") and not method.gold_first:
+        log_line(
+            f"  warning: without --gold-first, {method.hard} does not tell the true answer from the baseline's wrong "
+            "ones: the model unlearns it"
+        )
+    check_recall(config, manifest.load(_folder_of(config)))
     return RunData({"candidates": candidates}, fingerprint_of_dataset(str(_folder_of(config))))
 
 
@@ -79,8 +90,7 @@ def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -
                 resolve_precision(config.recipe, device),
                 overwrite=True,
             )
-            shares = ", ".join(f"{share:.1f}% in {k}" for k, share in recall(index).items())
-            log_line(f"True answers among the baseline's best: {shares}")
+            log_line(f"True answers among the baseline's best: {_shares(index)}")
     barrier()
     return read_candidates(folder, records)
 
@@ -173,6 +183,23 @@ def recall(index: Manifest) -> dict[int, float]:
     counts = index.totals
     assert isinstance(counts, CandidateCounts)
     return {k: 100 * hits / max(1, counts.examples) for k, hits in counts.hits.items()}
+
+
+def check_recall(config: FinetuneConfig, index: Manifest) -> None:
+    """Warns if fewer than `FEW` percent of the true answers are candidates; raises `InputError` if none is."""
+    found = max(recall(index).values())
+    name, advice = _name_of(config), "Train it longer, or name a better one with --baseline"
+    if not found:
+        raise InputError(
+            f"{name}: none of the {index.totals.examples:,} true answers is among the best answers of this baseline, "
+            f"from which there is nothing to learn. {advice}"
+        )
+    if found < FEW:
+        log_line(f"  warning: few true answers are among the best of {name} ({_shares(index)}). {advice}")
+
+
+def _shares(index: Manifest) -> str:
+    return ", ".join(f"{share:.1f}% in {k}" for k, share in recall(index).items())
 
 
 def _are_made_of(folder: Path, made_of: dict[str, Any], replaceable: bool) -> bool:

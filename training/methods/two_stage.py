@@ -112,7 +112,8 @@ class TwoStageQuestions(PlainQuestions):
             return plain
         ranks = model.heads["ranks"] if self.method.hard == "weighted" else None
         log_NK = candidate_log_probs(start_NL, end_NL, batch)
-        return hard_loss(log_NK, self.method.hard, ranks)._replace(figures=plain.figures)
+        loss = hard_loss(log_NK, self.method.hard, ranks, gold_first=self.method.gold_first)
+        return loss._replace(figures=plain.figures)
 
     def _windows(self, hidden_TD: Tensor, start_NL: Tensor, end_NL: Tensor, batch: MrcBatch) -> Windows:
         most, longest = self.method.contrast_candidates, self.settings.max_answer_tokens

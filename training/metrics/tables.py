@@ -34,16 +34,34 @@ def markdown(table: Table) -> str:
 
 
 def latex(table: Table) -> str:
-    """Returns a `tabular` with the rules of booktabs."""
+    """Returns a `tabular`, scaled down if it is wider than the line, after a comment that names its packages."""
     header, *rows = [" & ".join(map(_escaped, line)) + r" \\" for line in [table.header, *table.rows]]
     columns = "l" + "c" * (len(table.header) - 1)
     return "\n".join(
-        [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", header, r"\midrule", *rows, r"\bottomrule", r"\end{tabular}"]
+        [
+            r"% \usepackage{booktabs, adjustbox}",
+            r"\begin{adjustbox}{max width=\linewidth}",
+            rf"\begin{{tabular}}{{{columns}}}",
+            *(r"\toprule", header, r"\midrule", *rows, r"\bottomrule"),
+            r"\end{tabular}",
+            r"\end{adjustbox}",
+        ]
     )
 
 
+_ESCAPED = {char: "\\" + char for char in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "−": "$-$",
+    "–": "--",
+    "→": r"$\to$",
+}
+
+
 def _escaped(cell: str) -> str:
-    return "".join("\\" + char if char in "&%$#_{}" else char for char in cell)
+    return "".join(_ESCAPED.get(char, char) for char in cell)
 
 
 def _width(cell: str) -> int:

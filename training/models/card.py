@@ -27,6 +27,40 @@ Model and head load as any of their kind:
 from transformers import {auto}, AutoTokenizer
 
 model, tokenizer = {auto}.from_pretrained("."), AutoTokenizer.from_pretrained(".")
+{example}
+```
+"""
+_EXAMPLES = {
+    "question-answering": """
+texts = tokenizer("Who won?", "The Broncos won.", return_tensors="pt")  # transformers 5 has no pipeline for questions
+scores = model(**texts)
+start, end = scores.start_logits.argmax(), scores.end_logits.argmax()
+print(tokenizer.decode(texts["input_ids"][0, start : end + 1]))""",
+    "token-classification": """
+from transformers import pipeline
+
+find = pipeline("token-classification", model=model, tokenizer=tokenizer, aggregation_strategy="simple")
+print(find("Anna lives in Hanoi."))""",
+    "text-classification": """
+from transformers import pipeline
+
+classify = pipeline("text-classification", model=model, tokenizer=tokenizer)
+print(classify({"text": "Anna lives in Hanoi.", "text_pair": "Anna lives in Vietnam."}))""",
+}
+"""The hub's name of a task → how transformers uses a model with the standard head, once it is loaded."""
+_PIPELINES = ("token-classification", "text-classification")
+"""The names of them that are pipelines of transformers."""
+_LINES = {
+    "qa": '{"query": "Who won?", "context": "The Broncos won."}',
+    "tagging": '{"text": "Anna lives in Hanoi."}',
+    "pairs": '{"sentence1": "Anna lives in Hanoi.", "sentence2": "Anna lives in Vietnam."}',
+}
+"""Kind of task → a line that `polyspan-train predict` answers."""
+_PREDICT = """\
+`polyspan-train predict` answers lines of JSON with it{alone}:
+
+```sh
+echo '{line}' | polyspan-train predict .
 ```
 """
 _PRETRAINED = """\
@@ -66,11 +100,12 @@ def model_card(about: About, config: PreTrainedConfig, purposes: Mapping[str, st
     """Returns the card as Markdown. `purposes`: name of each head → what it does."""
     origin, reading = about.provenance, about.reading
     standard = any(name in TASK_HEADS for name in about.heads)
+    in_transformers = _STANDARD.format(auto=text.auto_class, example=_EXAMPLES.get(text.hub_task, ""))
     lines = [
         "---",
         "library_name: transformers",
         f"tags: [polyspan, {config.model_type}]",
-        *([f"pipeline_tag: {text.hub_task}"] if text.hub_task else []),
+        *([f"pipeline_tag: {text.hub_task}"] if standard and text.hub_task in _PIPELINES else []),
         "---",
         "",
         f"# {text.title}",
@@ -81,13 +116,14 @@ def model_card(about: About, config: PreTrainedConfig, purposes: Mapping[str, st
         "",
         "## Use",
         "",
-        _STANDARD.format(auto=text.auto_class) if standard else _MASKED,
+        in_transformers if standard else _MASKED,
+        *([_predict(reading["kind"], standard)] if reading else []),
         _FINETUNED if reading else _PRETRAINED,
         *_heads(about.heads, purposes),
         "",
         *(["## Reading", "", "```json", _json(reading, indent=2), "```", ""] if reading else []),
         *(_scores(about.scores) if about.scores else []),
-        *_limits(about, standard),
+        *_limits(about, standard, config),
         *_data(origin.data),
         "## Recipe",
         "",
@@ -98,6 +134,11 @@ def model_card(about: About, config: PreTrainedConfig, purposes: Mapping[str, st
         "Versions: " + ", ".join(f"{name} {number}" for name, number in about.versions.items()) + ".",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _predict(kind: str, standard: bool) -> str:
+    alone = "" if standard else ". No class or pipeline of transformers reads its head"
+    return _PREDICT.format(line=_LINES[kind], alone=alone)
 
 
 def _heads(heads: Mapping[str, Mapping[str, Any]], purposes: Mapping[str, str]) -> list[str]:
@@ -113,16 +154,17 @@ def _heads(heads: Mapping[str, Mapping[str, Any]], purposes: Mapping[str, str]) 
     return lines[1:]
 
 
-def _limits(about: About, standard: bool) -> list[str]:
+def _limits(about: About, standard: bool, config: PreTrainedConfig) -> list[str]:
+    types = "- All tokens had token type 0, those of a second text, too."
+    pooler = "- There is no pooler: what `AutoModel` returns as `pooler_output` comes from random weights."
+    lines = [types] if standard else [] if config.model_type == "deberta-v2" else [pooler]
     return [
         "## Limits",
         "",
         "- In training, dropout of attention probabilities was "
         f"{about.attention_dropout}, whatever `config.json` says: packed attention has none. All other dropout is "
         "`config.json`'s.",
-        "- All tokens had token type 0, those of a second text, too."
-        if standard
-        else "- There is no pooler: what `AutoModel` returns as `pooler_output` comes from random weights.",
+        *lines,
         "",
     ]
 

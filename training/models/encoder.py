@@ -82,6 +82,17 @@ class Encoder(nn.Module):
         """Returns the maximum length of a sequence, special tokens included."""
         return self.model.config.max_position_embeddings - self.first_position
 
+    @property
+    def positions(self) -> int:
+        """Returns the number of relative positions that each token is compared with, which is 0 but for DeBERTa."""
+        return self.model.encoder.rel_embeddings.num_embeddings if self.position_products else 0
+
+    @property
+    def position_products(self) -> tuple[str, ...]:
+        """Returns DeBERTa's products of contents with relative positions, "c2p" and "p2c"; none for other families."""
+        config = self.model.config
+        return tuple(config.pos_att_type or ()) if getattr(config, "relative_attention", False) else ()
+
     def forward(self, inputs: Packed) -> Tensor:
         """Returns the last layer's representations, (T, D). A batch without sequences gives all parameters zero
         gradients."""

@@ -31,7 +31,7 @@ TASK_MODELS = {
 }
 """The class of transformers that loads a fine-tuned model, by how the model's `architectures` end."""
 
-_HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.txt"]
+_HUB_FILES = ["*.json", "*.safetensors", "*.model", "*.spm", "*.txt"]
 _LM_HEADS = ("lm_head.", "cls.predictions.")
 _TO_SAFETENSORS = (
     "python -c \"from transformers import {auto} as M, AutoTokenizer as T; f='{folder}'; "
@@ -52,7 +52,7 @@ def check_model(run_or_model: str | Path, finetuned: bool = False, fetch: bool =
     """
     if not fetch and not Path(run_or_model).exists() and _HUB_NAME.fullmatch(str(run_or_model)):
         return
-    folder = local_folder(model_in(run_or_model))
+    folder = local_folder(run_or_model)
     check_model_files(folder)
     if finetuned:
         check_finetuned(folder)
@@ -76,7 +76,9 @@ def snapshot_download(name: str) -> str:
 
 
 def local_folder(folder_or_name: str | Path) -> Path:
-    """Returns the folder itself, or that of the hub's model of this name, fetched unless it was fetched before."""
+    """Returns the folder itself, that of a run's model, or that of the hub's model of this name, fetched unless it was
+    fetched before."""
+    folder_or_name = model_in(folder_or_name)
     if Path(folder_or_name).is_dir():
         return Path(folder_or_name)
     if Path(folder_or_name).exists() or not _HUB_NAME.fullmatch(str(folder_or_name)):
@@ -107,10 +109,33 @@ def check_model_files(folder: Path) -> None:
             f"{folder}: config.json has model_type {family!r}. "
             f"Expected one of {', '.join(FAMILIES)}, such as xlm-roberta-base"
         )
+    # Published DeBERTa-v3 models have no MLM head that transformers loads: it would write a random one.
+    plain = "AutoModel" if family == "deberta-v2" else "AutoModelForMaskedLM"
+    check_weight_files(folder, TASK_MODELS.get(task_suffix(config) or "", plain))
+
+
+def check_translation_model(folder_or_name: str) -> None:
+    """Raises `ConfigError` or `InputError` if there is no such sequence-to-sequence model, or one of its files is
+    missing. A model of the hub is fetched unless it is here already."""
+    folder = local_folder(folder_or_name)
+    if not (folder / "config.json").is_file():
+        raise InputError(
+            f"{folder}: no model. Expected config.json, {WEIGHTS} and a tokenizer; found {names_in(folder)}"
+        )
+    config = read_json(folder / "config.json")
+    if not config.get("is_encoder_decoder"):
+        raise InputError(
+            f"{folder}: config.json has model_type {config.get('model_type')!r}, which does not translate. Expected a "
+            "sequence-to-sequence model, such as Helsinki-NLP/opus-mt-en-de or facebook/nllb-200-distilled-600M"
+        )
+    check_weight_files(folder, "AutoModelForSeq2SeqLM")
+
+
+def check_weight_files(folder: Path, auto: str) -> None:
+    """Raises `InputError` unless the folder has safetensors. `auto` is the class that loads the model to convert it."""
     if (folder / WEIGHTS).is_file() or (folder / f"{WEIGHTS}.index.json").is_file():
         return
     if (folder / "pytorch_model.bin").is_file():
-        auto = TASK_MODELS.get(task_suffix(config) or "", "AutoModelForMaskedLM")
         raise InputError(
             f"{folder}: pytorch_model.bin is a pickle, which can run code when it is read. Only safetensors are. "
             f"If you trust its origin, convert it:\n{_TO_SAFETENSORS.format(folder=folder, auto=auto)}"

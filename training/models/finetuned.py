@@ -107,7 +107,7 @@ def _checked(folder: str | Path, name: str, heads: Mapping[str, nn.Module]) -> H
 
 
 def load_finetuned(folder_or_name: str | Path) -> Finetuned:
-    """Loads a fine-tuned model of the XLM-R family, in fp32: one of polyspan or of transformers' three kinds.
+    """Loads a fine-tuned model of one of `FAMILIES`, in fp32: one of polyspan or of transformers' three kinds.
 
     Raises `InputError` as `load_model` does, and if the model was not fine-tuned, or lacks its head.
     """

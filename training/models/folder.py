@@ -116,7 +116,7 @@ def write_model(
 
 
 def load_model(folder_or_name: str | Path, seed: int = 0, mlm: bool = True) -> Pretrained:
-    """Loads a model of the XLM-R family from a folder or from the hub, in fp32.
+    """Loads a model of one of `FAMILIES` from a folder or from the hub, in fp32.
 
     A model without an MLM head gets one with random weights, which are a function of `seed`, with a warning if `mlm`.
     Raises `InputError` if there is no such folder or name, if it holds no such model, or if files are missing, pickled,

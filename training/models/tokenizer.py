@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import AddedToken
-from transformers import AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from tokenizers import AddedToken, normalizers
+from transformers import AutoTokenizer, DebertaV2Tokenizer, PreTrainedModel, PreTrainedTokenizerBase
+from transformers.convert_slow_tokenizer import import_protobuf
 
 from schemas.clism import QUE_TOKEN
 from schemas.errors import InputError
@@ -18,13 +20,16 @@ _VOCABULARIES = ("tokenizer.json", "sentencepiece.bpe.model", "spm.model", "voca
 
 
 def save_tokenizer(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
-    """Saves the tokenizer as transformers does, but so that release 4 of transformers can load it too."""
+    """Saves the tokenizer as transformers does, but so that release 4 of transformers can load it too, and release 5
+    keeps DeBERTa's normalization (`_normalize_as_sentencepiece`)."""
     tokenizer.save_pretrained(folder)
     path = folder / "tokenizer_config.json"
     values = json.loads(path.read_text(encoding="utf-8"))
     # Release 5 reads either name; release 4 has a mapping under the new one, and fails at a list.
     if isinstance(values.get("extra_special_tokens"), list):
         values["additional_special_tokens"] = values.pop("extra_special_tokens")
+    if values.get("tokenizer_class") in ("DebertaV2Tokenizer", "TokenizersBackend"):
+        values["tokenizer_class"] = "PreTrainedTokenizerFast"  # which both releases read as tokenizer.json has it
     path.write_text(json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -39,9 +44,30 @@ def load_tokenizer(folder_or_name: str | Path, add_que: bool = True) -> PreTrain
         tokenizer = AutoTokenizer.from_pretrained(folder)
     except Exception as error:  # the tokenizers library raises no narrower class
         raise InputError(f"{folder}: the tokenizer cannot be read ({type(error).__name__}: {error})") from error
+    if isinstance(tokenizer, DebertaV2Tokenizer):
+        _normalize_as_sentencepiece(tokenizer, folder)
     if add_que:
         _add_que(tokenizer)
     return tokenizer
+
+
+def _normalize_as_sentencepiece(tokenizer: PreTrainedTokenizerBase, folder: Path) -> None:
+    """Gives DeBERTa's tokenizer the normalization of its SentencePiece model.
+
+    Release 5 of transformers leaves it out, so that the Chinese comma, say, becomes unknown. Release 4 had it. A folder
+    with tokenizer.json alone has it there.
+    """
+    backend: Any = tokenizer.backend_tokenizer
+    if (folder / "spm.model").is_file():
+        proto = import_protobuf().ModelProto()  # type: ignore[no-untyped-call]
+        proto.ParseFromString((folder / "spm.model").read_bytes())
+        table = proto.normalizer_spec.precompiled_charsmap
+    else:
+        described = json.loads((folder / "tokenizer.json").read_text(encoding="utf-8"))["normalizer"] or {}
+        steps = described.get("normalizers", [described])
+        table = base64.b64decode("".join(step.get("precompiled_charsmap", "") for step in steps))
+    if table:
+        backend.normalizer = normalizers.Sequence([normalizers.Precompiled(table), backend.normalizer])
 
 
 def load_tokenizer_of(folder: Path, model: PreTrainedModel) -> PreTrainedTokenizerBase:

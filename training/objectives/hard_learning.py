@@ -56,11 +56,14 @@ def candidate_log_probs(start_NL: Tensor, end_NL: Tensor, batch: MrcBatch) -> Te
     return log_NK.masked_fill(~own_NK, -torch.inf)
 
 
-def hard_loss(log_NK: Tensor, kind: Hard, ranks: nn.Module | None = None) -> Loss:
+def hard_loss(log_NK: Tensor, kind: Hard, ranks: nn.Module | None = None, gold_first: bool = False) -> Loss:
     """Sums the loss over windows. Its count is N. Only the weighted loss uses `ranks`.
 
     weighted: −Σ_l w_l log P(z_l) (equation 5, without the sum inside the logarithm, which has no l);
     mml: −log Σ_l P(z_l) (equation 4); hard_em: −log max_l P(z_l) (Min et al. 2019).
+
+    mml and hard_em are as small where the model is sure of a wrong candidate as where it is sure of the true one. With
+    `gold_first`, z_1 is the true answer, and the loss is the mean of the one above and −log P(z_1) (equation 3).
     """
     with torch.autocast(log_NK.device.type, enabled=False):
         if not len(log_NK):  # without a window there is no largest candidate
@@ -74,4 +77,6 @@ def hard_loss(log_NK: Tensor, kind: Hard, ranks: nn.Module | None = None) -> Los
         else:
             own_NK = log_NK > -torch.inf
             total = -(ranks(own_NK) * log_NK.masked_fill(~own_NK, 0)).sum()
+        if gold_first and kind != "weighted" and len(log_NK):
+            total = (total - log_NK[:, 0].sum()) / 2
     return Loss(total, torch.full((), len(log_NK), dtype=torch.int64, device=log_NK.device), {})

@@ -38,9 +38,10 @@ class FinetuneRecipe:
     task: OptionalTask = "squad"
     """The benchmark whose files --train names."""
     model: str = "xlm-roberta-base"
-    """The model to start from, of the XLM-R family: a folder, a name on Hugging Face's hub, or `tiny`, a small model
-    with random weights and a tokenizer trained on the records. Two-stage training starts from xlm-roberta-base; CLISM's
-    and mPMR's recipes are for their pre-trained models, which --model must name."""
+    """The model to start from, an XLM-R, XLM-R XL, RoBERTa, BERT or DeBERTa-v2 or -v3 (docs/encoders.md): the folder of
+    a model or of a run, a name on Hugging Face's hub, or `tiny`, a small model with random weights and a tokenizer
+    trained on the records. Two-stage training starts from xlm-roberta-base; CLISM's and mPMR's recipes are for their
+    pre-trained models, which --model must name."""
     max_tokens: int = 384
     """Maximum tokens of a sequence, special tokens included. Longer contexts and sentences are cut into windows that
     overlap (two-stage, Implementation Details; CLISM, C; mPMR, table 5)."""
@@ -224,8 +225,8 @@ _RECIPES_AND_SENTENCES = (
     (TWO_STAGE_PAPER, "two_stage as the paper has it: the true answer keeps its rank, temperature 10"),
     (TWO_STAGE_HL, "two_stage with hard learning only"),
     (TWO_STAGE_AACL, "two_stage with contrastive learning only"),
-    (TWO_STAGE_MML, "two_stage with marginal likelihood in place of hard learning, an ablation of the paper"),
-    (TWO_STAGE_HARD_EM, "two_stage with hard EM in place of hard learning, an ablation of the paper"),
+    (TWO_STAGE_MML, "two_stage with marginal likelihood beside the plain loss in place of hard learning"),
+    (TWO_STAGE_HARD_EM, "two_stage with hard EM beside the plain loss in place of hard learning"),
     (FILTER_QA, "questions beside their translations, fused in 20 of 24 layers, with self-teaching"),
     (FILTER_PAIRS, "sentence pairs beside their translations, fused in one layer, with self-teaching"),
     (FILTER_TAGGING, "entities beside their translations, fused in one layer, with self-teaching"),
@@ -276,8 +277,8 @@ class FinetuneConfig:
     """The languages of each file of --translations, such as en-de, if the files' names do not say them."""
     baseline: str = ""
     """For a method that learns from a fine-tuned model, as two-stage training from its best answers, the candidates Z:
-    that model. If empty, it is trained first, in the output folder, with the same recipe and the method's first stage,
-    which is the plain loss for two-stage training."""
+    the folder of that model or of its run. If empty, it is trained first, in the output folder, with the same recipe
+    and the method's first stage, which is the plain loss for two-stage training."""
     output: str = ""
     """The folder to write: the best model, the last one, checkpoints, metrics.jsonl, dev.jsonl, tensorboard/ and
     run.json. To resume a run that was stopped, repeat the command."""
@@ -297,9 +298,11 @@ class FinetuneConfig:
     stop_after_skipped: int = 5
     """Stop with an error after this many steps in a row whose loss or gradient norm is not finite. Such a step changes
     neither weights nor optimizer state; the log counts it. 1 stops at the first one."""
-    micro_batch_tokens: int = 0
+    micro_batch_tokens: int | None = None
     """Approximate maximum of tokens that go through the encoder at once in each process; 0 takes the whole share of the
-    batch. Smaller values take less memory and more time; the loss is the same."""
+    batch. Smaller values take less memory and more time; the loss differs in rounding, and in which units dropout
+    drops. None takes 1,024 on a CPU, so that XLM-R base takes less than 8 GB, and 0 on a GPU; run.json has the
+    number."""
     activation_checkpointing: bool = False
     """Compute the encoder's layers again in the backward pass, which takes a third more time and far less memory."""
     compile: bool = False

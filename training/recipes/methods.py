@@ -146,8 +146,9 @@ class TwoStage(MethodSettings):
     (equation 4); hard_em: −log max P(z_l) (Min et al. 2019); none: the plain loss of equation 3."""
     gold_first: bool = True
     """True: the true answer is the first of Z, whatever rank the baseline gave it, so that w can tell it from the wrong
-    ones; this is our choice. False, as in the paper's footnote 1: it keeps its rank, and replaces the last of Z if the
-    baseline did not find it."""
+    ones; mml and hard_em become means with the plain loss of equation 3, which names it. This is our choice. False, as
+    in the paper's footnote 1: it keeps its rank, and replaces the last of Z if the baseline did not find it. Then mml
+    and hard_em unlearn the answer: any candidate is as good to them."""
     candidates: int = 20
     """Size of Z, the baseline's best answers, which include the true one (Implementation Details)."""
     contrast_candidates: int = 50

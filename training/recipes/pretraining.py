@@ -74,9 +74,9 @@ class Recipe:
     """The recipe's name in run.json and on the model card."""
     objective: Objective
     model: str = "xlm-roberta-base"
-    """The starting model, of the XLM-R family: a folder or a name on Hugging Face's hub. `tiny` makes a small random
-    model whose tokenizer is trained on the data. The papers use XLM-R and InfoXLM base (CLISM, 4.2) and XLM-R (mPMR,
-    A.1)."""
+    """The starting model, an XLM-R, XLM-R XL, RoBERTa, BERT or DeBERTa-v2 or -v3 (docs/encoders.md): the folder of a
+    model or of a run, or a name on Hugging Face's hub. `tiny` makes a small random model whose tokenizer is trained on
+    the data. The papers use XLM-R and InfoXLM base (CLISM, 4.2) and XLM-R (mPMR, A.1)."""
     steps: int = 15_000
     """Number of training steps (CLISM, 4.2). mPMR, A.1 takes 250,000 for base and 100,000 for large."""
     batch_size: int = 64
@@ -211,7 +211,7 @@ class PretrainConfig:
     neither weights nor optimizer state; the log counts it. 1 stops at the first one."""
     micro_batch_tokens: int = 0
     """Approximate limit of tokens that go through the encoder at once in each process; 0: its whole share of the batch.
-    A lower limit takes less memory and more time; the loss is the same."""
+    A lower limit takes less memory and more time; the loss differs in rounding, and in which units dropout drops."""
     activation_checkpointing: bool = False
     """Recompute the encoder's layers in the backward pass, which takes a third more time and far less memory."""
     compile: bool = False

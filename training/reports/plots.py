@@ -171,15 +171,15 @@ def matrix(values: Mapping[str, Mapping[str, float]], title: str, xlabel: str, y
     cells = [[of.get(column, math.nan) for column in columns] for of in values.values()]
     with _style():
         figure, (axes,) = _panels(1, width=max(4.0, 1.6 + 0.7 * len(columns)))
-        axes.imshow(cells, cmap="Blues", vmin=0, vmax=100, aspect="auto")
+        axes.pcolormesh(cells, cmap="Blues", vmin=0, vmax=100, edgecolors="white", linewidth=1)
         for y, row in enumerate(cells):
             for x, value in enumerate(row):
                 if not math.isnan(value):
-                    axes.text(
-                        x, y, f"{value:.1f}", ha="center", va="center", color="white" if value > 60 else "#222222"
-                    )
-        axes.set_xticks(range(len(columns)), columns)
-        axes.set_yticks(range(len(values)), list(values))
+                    colour = "white" if value > 60 else "#222222"
+                    axes.text(x + 0.5, y + 0.5, f"{value:.1f}", ha="center", va="center", color=colour)
+        axes.set_xticks([x + 0.5 for x in range(len(columns))], columns)
+        axes.set_yticks([y + 0.5 for y in range(len(values))], list(values))
+        axes.invert_yaxis()
         axes.grid(visible=False)
         axes.tick_params(length=0)
         axes.set(title=title, xlabel=xlabel, ylabel=ylabel)

@@ -58,6 +58,7 @@ _OF_MODEL = re.compile(
 )
 _OF_MODEL_BEING_MADE = re.compile(f"{_OF_MODEL.pattern}|{SAFETENSORS_TEMPORARY}")
 _OF_DATASET = re.compile(r"(data|rejects)/(part-\d{5}-of-\d{5}\.arrow|\d+)|README\.md|manifest\.json")
+_OF_TRANSLATION_WORK = re.compile(r"work/(translate\.json|[\w-]+\.\d{5,}\.json)")
 _OF_EVALUATION = re.compile(r"report\.(json|txt)|evaluation\.json|predictions/[^/]+\.(json|jsonl|tsv|txt)")
 _OF_COMPARISON = (COMPARISON, "comparison.txt", REPORT)
 _OF_SERIES = ("few_shot.json", "few_shot.csv", "few_shot.svg")
@@ -92,6 +93,14 @@ def dataset_files(folder: Path) -> set[str] | None:
     except (DatasetError, OSError):
         return None
     return {shard.file for shard in (*index.shards, *index.rejects)} | {manifest.FILE_NAME, "README.md"}
+
+
+def translation_files(folder: Path) -> set[str] | None:
+    """Lists the files of a dataset of translations or, while it is being made, also the sentences that are finished."""
+    own = dataset_files(folder)
+    if own is not None and _is_being_made(folder):
+        own |= {name for name in _files(folder) if _OF_TRANSLATION_WORK.fullmatch(name)}
+    return own
 
 
 def evaluation_files(folder: Path) -> set[str] | None:

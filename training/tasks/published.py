@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from schemas.errors import ConfigError
+from training.runtime.outputs import EVALUATION, RUN, SERIES, SUITE
 from training.tasks.tydiqa import CODES
 
 
@@ -61,15 +62,18 @@ PUBLISHED = {
     ),
 }
 
+_OUTPUTS = {RUN, EVALUATION, SERIES, SUITE}
 _LANGUAGE = {code: name for name, code in CODES.items()}
 
 
 def files_below(folder: Path) -> dict[str, list[Path]]:
-    """Returns file name → the files of that name below the folder, sorted. Links to folders are followed once."""
+    """Returns file name → the files of that name below the folder, sorted. Links to folders are followed once. Hidden
+    folders and outputs of the trainer, whose predictions have the names of test files, are not searched."""
     found: dict[str, list[Path]] = {}
     seen = set()
     for path, folders, names in os.walk(folder, followlinks=True):
-        if (real := os.path.realpath(path)) in seen:
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        if (real := os.path.realpath(path)) in seen or _OUTPUTS.intersection(names):
             folders.clear()
             continue
         seen.add(real)

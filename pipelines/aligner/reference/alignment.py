@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pipelines.aligner.config import AlignerConfig
+from pipelines.aligner.links import Link
 from pipelines.aligner.model import AlignmentModel
 from pipelines.aligner.reference import hmm
 from pipelines.aligner.reference.batches import Batch, Ints, batch_positions, make_batch
 from pipelines.aligner.reference.fertility import reweighted
 from pipelines.aligner.reference.hmm import Posteriors
 from pipelines.aligner.reference.lexicon import Floats, Lexicon, PairCounts
-from pipelines.steps.common.sentence_pairs import Link
 
 Words = Sequence[str]
 

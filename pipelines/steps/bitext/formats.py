@@ -9,17 +9,10 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 
 from pipelines.steps.bitext.tmx import Unit, check_start, read_units
-from pipelines.steps.common.files import (
-    COMPRESSIONS,
-    BadText,
-    FileDigest,
-    read_chunks,
-    read_lines,
-    shell_text,
-)
+from pipelines.steps.common.files import COMPRESSIONS, BadText, FileDigest, read_chunks, read_lines, shell_text
 from pipelines.steps.common.paths import identity, match_paths
-from pipelines.steps.common.sentence_pairs import LanguagePair
 from schemas.errors import ConfigError, InputError
+from schemas.languages import LanguagePair
 from schemas.rejects import MAX_EXCERPT_CHARS
 
 _COMPRESSION = f"(?:{'|'.join(map(re.escape, COMPRESSIONS))})?"

@@ -20,8 +20,9 @@ from dataclasses import replace
 from pipelines.steps.bitext.formats import FORMATS, BitextFile, example_specs, match_format
 from pipelines.steps.common.files import COMPRESSIONS, BadText, FileDigest, without_compression
 from pipelines.steps.common.paths import distinct_names, identity
-from pipelines.steps.common.sentence_pairs import LanguagePair, SentencePair, record_id
+from pipelines.steps.common.sentence_pairs import SentencePair, record_id
 from schemas.errors import ConfigError
+from schemas.languages import LanguagePair
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 from schemas.runtime.shown_paths import shown_path
 

@@ -15,8 +15,8 @@ from functools import lru_cache
 from xml.parsers import expat
 
 from pipelines.steps.common.files import MAX_LINE_BYTES, BadText, FileDigest, read_chunks, shell_text
-from pipelines.steps.common.sentence_pairs import LanguagePair
 from schemas.errors import InputError
+from schemas.languages import LanguagePair
 from schemas.rejects import MAX_EXCERPT_CHARS
 
 MAX_DEPTH = 100  # nested elements; a real TMX has fewer than ten

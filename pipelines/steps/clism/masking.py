@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from pipelines.steps.clism.projection import alignment_score, is_consistent, project, words_of
+from pipelines.aligner.links import Link
+from pipelines.aligner.projection import alignment_score, is_consistent, project, words_of
 from pipelines.steps.clism.stop_words import is_punctuation, stop_words
-from pipelines.steps.common.sentence_pairs import EntityMention, Link, SentencePair
+from pipelines.steps.common.sentence_pairs import EntityMention, SentencePair
 from schemas.clism import QUE_TOKEN, ClismExample, ClismQuestion
 from schemas.spans import CharSpan, TokenSpan
 

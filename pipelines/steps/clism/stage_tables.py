@@ -23,7 +23,8 @@ import pyarrow as pa
 
 from pipelines.steps.bitext.filters import text_digest
 from pipelines.steps.clism.masking import TokenizedPair
-from pipelines.steps.common.sentence_pairs import EntityMention, LanguagePair, SentencePair, record_id
+from pipelines.steps.common.sentence_pairs import EntityMention, SentencePair, record_id
+from schemas.languages import LanguagePair
 from schemas.spans import CharSpan
 
 READ_STAGE, TOKENIZED_STAGE, MODELS_STAGE, MASKED_STAGE = "read", "tokenized", "models", "masked"

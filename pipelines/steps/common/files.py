@@ -7,23 +7,20 @@ scheme (`gs://…`, `s3://…`, `hdfs://…`) is opened by Beam's file systems, 
 from __future__ import annotations
 
 import bz2
-import errno
 import hashlib
 import lzma
 import os
-import uuid
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing
 from itertools import chain
-from typing import IO, Any, BinaryIO, NamedTuple, cast
+from typing import IO, Any, NamedTuple, cast
 
 import zstandard
 
 from pipelines.steps.common.paths import is_remote
-from schemas.errors import InputError, OutputError
+from schemas.errors import InputError
 from schemas.rejects import MAX_EXCERPT_CHARS
-from schemas.runtime.interrupts import cleaned_up
 
 CHUNK_BYTES = 1 << 18
 MAX_LINE_BYTES = 1 << 20
@@ -40,7 +37,6 @@ _DECOMPRESSORS: dict[str, Callable[[], Any]] = {
 COMPRESSIONS = tuple(_DECOMPRESSORS)
 _COMMANDS = {".gz": "gzip -dc", ".bz2": "bzip2 -dc", ".xz": "xz -dc", ".zst": "zstd -dc"}
 _MAGIC = {b"\x1f\x8b\x08": ".gz", b"BZh": ".bz2", b"\xfd7zXZ\0": ".xz", b"\x28\xb5\x2f\xfd": ".zst"}
-_CANNOT_WRITE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)
 _BZIP2_BLOCK = b"1AY&SY"  # follows `BZh` and a digit; `BZh` alone could begin a sentence
 
 # Longest first: the mark of UTF-32-LE begins with that of UTF-16-LE.
@@ -150,40 +146,6 @@ def open_raw(path: str) -> IO[bytes]:
         return cast("IO[bytes]", FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED))
     except OSError as error:
         raise InputError(f"{path}: cannot be opened: {error.strerror or error}") from error
-
-
-@contextmanager
-def replacing(path: str) -> Iterator[BinaryIO]:
-    """Writes a local file that appears under its name only when it is complete. If the body fails, an older file stays.
-
-    The file is first written under a unique name in the same folder. A pipe or device such as /dev/null is written to
-    directly. Raises `OutputError` if the file cannot be written.
-    """
-    path = os.path.realpath(path)  # a symbolic link stays, and points to the new file
-    if os.path.exists(path) and not os.path.isfile(path):
-        with open(path, "wb") as stream:
-            yield stream
-        return
-    folder, name = os.path.split(path)
-    partial = os.path.join(folder, f".{name[:40]}.{uuid.uuid4().hex}.partial")
-
-    def delete() -> None:
-        with suppress(FileNotFoundError):
-            os.unlink(partial)
-
-    try:
-        with cleaned_up(delete):
-            try:
-                with open(partial, "xb") as stream:
-                    yield stream
-                os.replace(partial, path)
-            except BaseException:
-                delete()
-                raise
-    except OSError as error:
-        if error.errno not in _CANNOT_WRITE and error.filename != partial:
-            raise
-        raise OutputError(f"{path}: cannot be written: {error.strerror}. Nothing is kept of it.") from None
 
 
 def file_digest(path: str) -> FileDigest:

@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from pipelines.steps.common.sentence_pairs import LanguagePair
 from schemas.did_you_mean import closest
 from schemas.errors import ConfigError
+from schemas.languages import LanguagePair
 
 _WILDCARD = re.compile(r"\*+|\?|\[[^]]+\]")
 _NAMES_COMPARED = 10_000

@@ -1,27 +1,14 @@
-"""What parallel text is made of: language pairs, sentence pairs, entity mentions and alignment links."""
+"""What parallel text is made of: language pairs as they are named, sentence pairs and entity mentions."""
 
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from schemas.errors import ConfigError
-from schemas.languages import language
+from schemas.languages import LanguagePair, is_language_code, language
 from schemas.spans import CharSpan
-
-_LANGUAGE_CODE = re.compile(r"[A-Za-z]{2,3}(?:_[A-Za-z0-9]{1,8})*")  # sl, eng, deu_Latn
-
-
-class LanguagePair(NamedTuple):
-    """A source and a target language, written `en-vi`; CLISM masks mentions in the source language."""
-
-    source: str
-    target: str
-
-    def __str__(self) -> str:
-        return f"{self.source}-{self.target}"
 
 
 def language_pair(name: str, *, tokenized: bool = False) -> LanguagePair:
@@ -49,11 +36,6 @@ def language_pair(name: str, *, tokenized: bool = False) -> LanguagePair:
     return pair
 
 
-def is_language_code(code: str) -> bool:
-    """Returns whether `code` looks like a language code: `sl`, `eng`, `deu_Latn`."""
-    return bool(_LANGUAGE_CODE.fullmatch(code))
-
-
 def record_id(pair: LanguagePair, corpus: str, line: int) -> str:
     """Returns twenty hexadecimal digits, a hash of the sentence pair's position: language pair, corpus and line."""
     return hashlib.blake2b(f"{pair}\0{corpus}\0{line}".encode(), digest_size=10).hexdigest()
@@ -79,11 +61,3 @@ class EntityMention(NamedTuple):
 
     span: CharSpan
     label: str
-
-
-class Link(NamedTuple):
-    """One alignment link: it joins word `source` to word `target`, both 0-based, with a score in 0..1."""
-
-    source: int
-    target: int
-    score: float = 1.0

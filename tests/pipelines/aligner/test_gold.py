@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.bench_aligner import judge_model, read_corpus, read_gold
 from pipelines.aligner import AlignerConfig, train
-from pipelines.steps.common.sentence_pairs import LanguagePair
+from schemas.languages import LanguagePair
 
 
 @pytest.mark.real_data

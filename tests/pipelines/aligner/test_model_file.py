@@ -24,8 +24,8 @@ from pipelines.aligner import AlignerConfig, AlignmentModel, model_file, referen
 from pipelines.aligner.model import _TABLE_TYPES, _VOCABULARY_TYPES
 from pipelines.aligner.text import TrainingText
 from pipelines.aligner.words import Vocabulary, stem
-from pipelines.steps.common.sentence_pairs import LanguagePair
 from schemas.errors import InputError
+from schemas.languages import LanguagePair
 
 WORDS = ["haus", "häuser", "hausboot", "a", "буква", "буквы", "家", "\ud800", "das", "12"]
 TYPES = _VOCABULARY_TYPES | _TABLE_TYPES

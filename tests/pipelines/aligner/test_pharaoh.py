@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pipelines.aligner.pharaoh import Agreement, Firsts, compare_files, format_links
-from pipelines.steps.common.sentence_pairs import Link
+from pipelines.align.pharaoh import Agreement, Firsts, compare_files, format_links
+from pipelines.aligner.links import Link
 from schemas.errors import InputError
 
 

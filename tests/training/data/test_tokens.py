@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import pickle
 from itertools import pairwise
 from pathlib import Path
@@ -9,12 +10,15 @@ from typing import cast
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from sentencepiece import SentencePieceProcessor
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers
-from transformers import BertTokenizer, PreTrainedTokenizerBase, TokenizersBackend
+from transformers import AutoTokenizer, BertTokenizer, PreTrainedTokenizerBase, TokenizersBackend
 
 from schemas.errors import ConfigError
-from tests.training.models.families import roberta_tokenizer
+from tests.training.models.families import deberta_tokenizer, roberta_tokenizer
 from training.data.tokens import Encoded, TextEncoder, token_span
+from training.models.tokenizer import load_tokenizer
+from training.models.tokenizer import save_tokenizer as save_as_ours
 
 from .conftest import TEXTS, save_tokenizer
 
@@ -404,3 +408,56 @@ def test_wordpiece_vocabularies_are_cached_likewise(shared_data: Path, lowercase
     masked, _ = encoder.encode_masked("_’s [MASK]", [(0, 1)], encoder.mask_id)
     assert masked.count(encoder.mask_id) == 1
     assert all(start <= following for start, following in pairwise(encoded.starts))
+
+
+# --- DeBERTa's tokenizer ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def deberta(tmp_path_factory: pytest.TempPathFactory) -> PreTrainedTokenizerBase:
+    """Of mDeBERTa's form, as the hub has it: a SentencePiece model, no tokenizer.json."""
+    folder = tmp_path_factory.mktemp("deberta")
+    deberta_tokenizer([*TEXTS.values(), "ﬁve ㎏，ＡＢＣ"] * 2, folder)
+    (folder / "config.json").write_text(json.dumps({"model_type": "deberta-v2"}))
+    (folder / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": False, "vocab_type": "spm"}))
+    return load_tokenizer(folder, add_que=False)
+
+
+@pytest.mark.parametrize("text", [*TEXTS.values(), *ODD])
+def test_debertas_ids_and_offsets_are_its_tokenizers(text: str, deberta: PreTrainedTokenizerBase) -> None:
+    encoder = TextEncoder(deberta)
+    encoded = encoder.encode(text)
+    assert list(encoded.ids) == own(deberta, text)
+    check_offsets(encoded, text)
+
+
+def test_deberta_has_one_separator_between_texts(deberta: PreTrainedTokenizerBase) -> None:
+    encoder = TextEncoder(deberta)
+    a, b = encoder.ids("Anna"), encoder.ids("Hanoi")
+    ids, first, second = encoder.pair(a, b)
+    assert list(ids) == deberta("Anna", "Hanoi").input_ids
+    assert (ids[first[0] : first[1]], ids[second[0] : second[1]]) == (tuple(a), tuple(b))
+    cls_id, sep_id = deberta.convert_tokens_to_ids(["[CLS]", "[SEP]"])
+    assert ids == (cls_id, *a, sep_id, *b, sep_id) and encoder.single(a) == (cls_id, *a, sep_id)
+
+
+def test_a_blank_alone_covers_nothing_in_deberta_too(deberta: PreTrainedTokenizerBase) -> None:
+    encoded = TextEncoder(deberta).encode("x 東京")
+    assert read(deberta, encoded.ids)[-3:] == ["▁", "東", "京"]
+    assert (encoded.starts[-3:], encoded.ends[-3:]) == ((2, 2, 3), (2, 3, 4))
+    assert token_span(encoded, 2, 4) == (len(encoded.ids) - 2, len(encoded.ids) - 1)
+
+
+@pytest.mark.parametrize("text", ["ﬁve", "你好，安娜", "ＡＢＣ ２０１５", "ｱﾝﾅ", "a\u3000b"])
+def test_debertas_text_is_normalized_as_its_sentencepiece_model_does(
+    text: str, deberta: PreTrainedTokenizerBase, tmp_path: Path
+) -> None:
+    """transformers 5 leaves that out. The oracle is SentencePiece itself."""
+    model = SentencePieceProcessor(model_file=str(Path(deberta.name_or_path) / "spm.model"))
+    assert deberta.tokenize(text) == [piece for piece in model.encode(text, out_type=str)]
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "deberta-v2"}))
+    save_as_ours(deberta, tmp_path)
+    for again in (load_tokenizer(tmp_path, add_que=False), AutoTokenizer.from_pretrained(tmp_path)):
+        assert again.tokenize(text) == deberta.tokenize(text)
+    deberta.save_pretrained(tmp_path / "theirs")  # the class as transformers writes it, with tokenizer.json alone
+    assert load_tokenizer(tmp_path / "theirs", add_que=False).tokenize(text) == deberta.tokenize(text)

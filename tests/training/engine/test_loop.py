@@ -22,6 +22,7 @@ from training.engine.flops import EncoderSize, model_flops, peak_flops
 from training.engine.loop import learning_rate
 from training.methods.pretraining_tasks import pretraining_task
 from training.models.tiny import tiny_model
+from training.objectives import Loss
 from training.pretrain import pretrain
 from training.recipes.pretraining import RECIPES, PretrainConfig
 from training.runtime.errors import TrainingError
@@ -166,6 +167,20 @@ def test_a_step_whose_gradient_is_no_number_changes_nothing_and_is_counted(
     assert "2 of 8 steps skipped" in err
 
 
+@pytest.mark.parametrize("spoilt", ["loss", "gradient", "nothing"])
+def test_the_device_skips_the_update_if_loss_or_gradient_is_not_finite(spoilt: str) -> None:
+    parameter = torch.nn.Parameter(torch.ones(3))
+    optimizer = torch.optim.AdamW([parameter], lr=0.1, weight_decay=0.1, fused=True)
+    parameter.grad = torch.full((3,), math.nan if spoilt == "gradient" else 1.0)
+    totals = torch.tensor([1.0, math.inf if spoilt == "loss" else 2.0])
+    losses = [{"a": Loss(totals[0], torch.tensor(1), {})}, {"a": Loss(totals[1], torch.tensor(1), {})}]
+    skipped = loop.not_finite(losses, parameter.grad.norm())
+    loop.update(optimizer, skipped)
+    assert skipped.item() == (spoilt != "nothing")
+    assert torch.equal(parameter, torch.ones(3)) == (spoilt != "nothing")
+    assert optimizer.state[parameter]["step"].item() == (spoilt == "nothing")
+
+
 def test_skipped_steps_in_a_row_stop_the_run_and_name_the_examples(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +240,14 @@ def test_model_flops_of_xlm_r_base_are_the_usual_estimate() -> None:
     assert per_token == pytest.approx(6 * weights + 12 * 12 * 768 * 256)
     head = model_flops(base, [], predicted_tokens=10)
     assert head == pytest.approx(60 * 768 * (768 + 250_002))
+
+
+def test_model_flops_of_deberta_count_its_relative_positions() -> None:
+    base = EncoderSize(layers=12, hidden=768, inner=3072, vocabulary=251_000)
+    packed = pack([range(256)] * 4)
+    more = model_flops(base._replace(positions=512, position_products=2), [packed]) - model_flops(base, [packed])
+    compared, projected = 2 * 1_024 * 512 * 768, 2 * 512 * 768**2
+    assert more == pytest.approx(3 * 12 * 2 * (compared + projected))
 
 
 @pytest.mark.parametrize(

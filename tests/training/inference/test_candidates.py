@@ -5,13 +5,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import torch
 
-from schemas.candidates import Candidate
+from schemas.candidates import Candidate, CandidateCounts
 from schemas.errors import ConfigError, InputError
-from schemas.manifest import load
+from schemas.manifest import Manifest, load
 from schemas.mrc import MrcExample
 from schemas.runtime.shown_paths import shown_path
 from schemas.shards import read_examples
@@ -20,7 +22,14 @@ from tests.training.methods.fitting import fit, predict_all
 from tests.training.methods.two_stage_step import READING, RECORDS
 from training.data.tokens import TextEncoder
 from training.inference import candidates
-from training.inference.candidates import baseline_candidates, candidate_set, read_candidates, recall
+from training.inference.candidates import (
+    baseline_candidates,
+    candidate_set,
+    check_recall,
+    read_candidates,
+    recall,
+    run_candidates,
+)
 from training.methods.questions import PlainQuestions
 from training.methods.two_stage import TwoStageQuestions
 from training.models.finetuned import save_finetuned
@@ -170,6 +179,36 @@ def test_one_id_in_two_languages_is_two_questions(baseline: Path, tmp_path: Path
     pair = [ANSWERED[0], replace(ANSWERED[2], id=ANSWERED[0].id)]
     found = baseline_candidates(config(baseline, tmp_path), pair)
     assert len(found) == 2 and found[pair[0]] != found[pair[1]]
+
+
+def index_of(hits: int) -> Manifest:
+    return cast(Manifest, SimpleNamespace(totals=CandidateCounts(200, 200, *[0] * 3, hits_at_10=hits, hits_at_20=hits)))
+
+
+@pytest.mark.parametrize("hits, warned", [(100, False), (99, True), (1, True)])
+def test_a_baseline_that_finds_few_answers_is_told_with_its_figures(
+    hits: int, warned: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check_recall(config(tmp_path / "baseline", tmp_path), index_of(hits))
+    told = f"few true answers are among the best of baseline (0.0% in 1, 0.0% in 3, 0.0% in 5, {hits / 2:.1f}% in 10,"
+    assert (told in capsys.readouterr().err) == warned
+
+
+def test_a_baseline_that_finds_no_answer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="baseline: none of the 200 true answers is among the best answers of this"):
+        check_recall(config(tmp_path / "baseline", tmp_path), index_of(0))
+
+
+@pytest.mark.parametrize(
+    "method, warned",
+    [(TwoStage("mml", False, 8), True), (TwoStage("hard_em", False, 8), True), (TwoStage("mml", candidates=8), False)],
+)
+def test_what_cannot_learn_the_answer_is_told(
+    method: TwoStage, warned: bool, baseline: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = config(baseline, tmp_path)
+    run_candidates(replace(given, recipe=replace(given.recipe, method=method)), RECORDS)
+    assert (f"without --gold-first, {method.hard} does not tell the true answer" in capsys.readouterr().err) == warned
 
 
 def test_a_baseline_that_answers_no_questions_is_refused(xlmr_folder: Path, tmp_path: Path) -> None:

@@ -214,6 +214,12 @@ def test_a_sequence_beyond_the_last_position_is_refused() -> None:
         encoder(sequences(65))
 
 
+def test_the_sizes_of_relative_positions_are_known() -> None:
+    assert (encoder_of().positions, encoder_of().position_products) == (0, ())
+    assert (encoder_of("deberta-v3").positions, encoder_of("deberta-v3").position_products) == (32, ("p2c", "c2p"))
+    assert encoder_of("deberta-v2 of other settings").positions == 40
+
+
 def test_other_architectures_are_refused() -> None:
     from transformers import DistilBertConfig, DistilBertModel
 

@@ -419,4 +419,5 @@ def test_the_card_and_polyspan_json_say_what_the_model_is(save: Callable[..., Sa
     assert about["scores"] == SCORES and about["reading"]["method"] == {"name": "plain"}
     assert {path.suffix for path in folder.iterdir()} == {".json", ".safetensors", ".md"}
     que = (save(replace(PLAIN["qa"], method=Que())).folder / "README.md").read_text()
-    assert "pipeline_tag: question-answering" in que and "load_finetuned" in que and "AutoModelForQ" not in que
+    assert "pipeline_tag" not in que and "load_finetuned" in que and "AutoModelForQ" not in que
+    assert "No class or pipeline of transformers reads its head" in que

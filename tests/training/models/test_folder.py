@@ -3,15 +3,18 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM, AutoTokenizer, PreTrainedTokenizerBase
 
 from schemas.errors import ConfigError, InputError
+from tests.training.models.families import FAMILIES, family_folder
+from training.data.batches import pack
 from training.models.encoder import Encoder
 from training.models.folder import Provenance, load_model, save_model
-from training.models.heads import SpanHead, WaeExtractor
+from training.models.heads import MlmHead, SpanHead, WaeExtractor
 from training.models.tokenizer import add_que_token, load_tokenizer
 
 PROVENANCE = Provenance(
@@ -316,3 +319,44 @@ def test_heads_are_saved_under_their_own_names_only(ours: Path) -> None:
     model, tokenizer, heads, _ = load_model(ours)
     with pytest.raises(ConfigError, match=r"cannot save clism \(SpanHead\). Expected heads: span \(SpanHead\), wae"):
         save_model(ours, model, tokenizer, {"clism": heads["span"]}, PROVENANCE)
+
+
+# --- every family -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_family_gets_que_is_saved_and_predicts_masked_tokens(
+    family: str, xlmr_folder: Path, tmp_path: Path
+) -> None:
+    model, tokenizer, _, _ = load_model(family_folder(family, xlmr_folder, [TEXT], tmp_path / "base"))
+    before: Any = model.get_input_embeddings()  # type: ignore[no-untyped-call]
+    rows_VD = before.weight.detach().clone()
+    que_id, mask_id = add_que_token(model, tokenizer), tokenizer.mask_token_id
+    found_VD = model.get_input_embeddings().weight.detach()  # type: ignore[no-untyped-call]
+    others = [row for row in range(len(rows_VD)) if row != que_id]
+    assert torch.equal(found_VD[others], rows_VD[others])
+    assert 0.05 < (found_VD[que_id] - rows_VD[mask_id]).norm() / rows_VD[mask_id].norm() < 0.2
+    save_model(tmp_path / "ours", model, tokenizer, {}, PROVENANCE)
+    loaded = load_model(tmp_path / "ours")
+    ids_1L = torch.tensor([loaded.tokenizer(TEXT).input_ids])
+    assert ids_1L.flatten().tolist().count(que_id) == 1
+    inputs, masked_M = pack([ids_1L[0].numpy()]), torch.tensor([1, 3])
+    with torch.no_grad():
+        expected_LV = loaded.language_model.eval()(input_ids=ids_1L).logits[0]
+        theirs_LV = AutoModelForMaskedLM.from_pretrained(tmp_path / "ours").eval()(input_ids=ids_1L).logits[0]
+        encoder = Encoder(loaded.language_model.base_model).eval()  # type: ignore[arg-type]
+        logits_MV = MlmHead(loaded.language_model)(encoder(inputs), masked_M)
+    torch.testing.assert_close(logits_MV, expected_LV[masked_M], rtol=0, atol=1e-5)
+    torch.testing.assert_close(theirs_LV, expected_LV, rtol=0, atol=1e-5)
+
+
+def test_a_deberta_with_the_other_mlm_head_begins_with_a_random_one(
+    xlmr_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """`legacy: false`, whose head has no output layer of its own."""
+    base = family_folder("deberta-v2", xlmr_folder, [TEXT], tmp_path / "base")
+    config = AutoConfig.from_pretrained(base, legacy=False)
+    AutoModelForMaskedLM.from_config(config).save_pretrained(base)
+    model = load_model(base).language_model
+    assert model.config.legacy and "no MLM head: it begins with random weights" in caplog.text
+    assert add_que_token(model, load_tokenizer(base)) > 0

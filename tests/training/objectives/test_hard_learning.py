@@ -52,6 +52,28 @@ def test_an_example_worked_out_by_hand_beside_a_longer_window_without_answer(kin
     assert of_batch(batch, kind, start_T, end_T).item() == pytest.approx(expected + 2 * math.log(6), rel=1e-6)
 
 
+@pytest.mark.parametrize(
+    "kind, expected",
+    [
+        # As above; the true answer is the first, P = 1/8.
+        ("mml", (math.log(2) + math.log(8)) / 2),
+        ("hard_em", (math.log(4) + math.log(8)) / 2),
+        ("weighted", (300 + 20 + 3) / 111 * math.log(2)),  # w tells it
+    ],
+)
+def test_the_true_answer_is_named_by_a_mean_with_the_plain_loss(kind: Hard, expected: float) -> None:
+    log_NK = torch.tensor([[1 / 8, 1 / 4, 1 / 8], [1 / 36, 0, 0]], dtype=torch.float64).log()
+    found = hard_loss(log_NK, kind, RankWeights(5).double(), gold_first=True).total.item()
+    assert found == pytest.approx(expected + math.log(36))
+
+
+@pytest.mark.parametrize("kind", ["mml", "hard_em"])
+def test_only_if_it_is_named_is_a_sure_wrong_answer_worse_than_the_true_one(kind: Hard) -> None:
+    right, wrong = (torch.tensor([p_K], dtype=torch.float64).log() for p_K in ([0.98, 0.01, 0.01], [0.01, 0.01, 0.98]))
+    torch.testing.assert_close(hard_loss(right, kind).total, hard_loss(wrong, kind).total)
+    assert hard_loss(right, kind, gold_first=True).total < 0.03 < 2 < hard_loss(wrong, kind, gold_first=True).total
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_one_candidate_is_the_plain_loss_with_its_gradient(kind: Hard) -> None:
     batch = mrc_batch([window(7, (4, 5), gold=(4, 5)), window(5, (0, 0)), window(6, (3, 3), gold=(3, 3))])

@@ -136,3 +136,12 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(ConfigError, match=r"matplotlib, which is not installed: pip install 'polyspan\[training\]'"):
         plots.learning_curves({"run": [Curve([(1, 2.0)])]})
+
+
+def test_a_matrix_has_a_figure_in_every_cell_that_has_a_value() -> None:
+    drawn = plots.as_svg(
+        plots.matrix({"en": {"en": 81.25, "de": 12.0}, "de": {"de": 7.5}}, "F1", "question", "context")
+    )
+    for word in ("81.2", "12.0", "7.5", "question", "context", "en", "de"):
+        assert f">{word}</text>" in drawn
+    assert ">nan</text>" not in drawn

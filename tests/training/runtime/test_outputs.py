@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -37,6 +38,10 @@ NAMES = {
         *("model/weights.bin", "checkpoints/step-00000001/notes.txt", "tensorboard/mine.csv", "results/xquad/mine.txt"),
     ],
     "series": ["few_shot.json", "few_shot.csv", "few_shot.svg", "tiny", "tiny/4/sample-1/mine.txt"],
+    "suite": [
+        *("suite.json", "results.json", "results.md", "report.html", "submission", "submission/plain/mine.json"),
+        *("plain_qa", "plain_qa/squad/seed-1/mine.txt"),
+    ],
     "evaluation": ["report.json", "report.txt", "evaluation.json", "predictions", "predictions/mine.json"],
     "report": ["report.html", "report.json"],
     "dataset": ["manifest.json", "README.md", "data", "rejects", "data/part-00000-of-00001.arrow"],
@@ -64,10 +69,15 @@ def commands(tmp_path_factory: pytest.TempPathFactory, xlmr_folder: Path) -> dic
     tiny += ("--max-query-tokens", "16", "--device", "cpu")
     pre = ("--data", CLISM, "--steps", "2", "--batch-size", "4", "--warmup-steps", "1", "--loader-workers", "0")
     few = ("--test", test, "--test-task", "xquad", "--sizes", "4", "--resamples", "1")
+    tests = 'task = "squad"\ntrain = ["train.en.json"]\ntests = [{ task = "xquad", langs = ["en"] }]'
+    options = "{ steps = 2, batch_size = 2, max_tokens = 64, stride = 8, max_query_tokens = 16 }"
+    (folder / "suite.toml").write_text(f'[[methods]]\nrecipe = "plain_qa"\noptions = {options}\n[[trainings]]\n{tests}')
+    suite = (str(folder / "suite.toml"), "--data", str(folder), "--model", "tiny", "--device", "cpu")
     return {
         "pretrain": Command(("pretrain", "tiny_clism", *pre, "--device", "cpu"), "run"),
         "finetune": Command(("finetune", "plain_qa", "--train", train, *tiny), "run"),
         "few-shot": Command(("few-shot", "plain_qa", "--train", train, *few, *tiny), "series"),
+        "benchmark": Command(("benchmark", *suite), "suite"),
         "evaluate": Command(("evaluate", model, "--task", "xquad", "--gold", test), "evaluation", False),
         "convert": Command(("convert", "--task", "xquad", "--files", test), "dataset"),
         "report": Command(("report", str(run)), "report", False),
@@ -97,7 +107,7 @@ def state(folder: Path) -> dict[str, Any]:
 # --- foreign files ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["pretrain", "finetune", "few-shot", "evaluate", "convert", "report"])
+@pytest.mark.parametrize("name", ["pretrain", "finetune", "few-shot", "benchmark", "evaluate", "convert", "report"])
 def test_files_of_the_user_are_refused_by_name_and_left_alone_whatever_their_name(
     name: str, commands: dict[str, Command], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -115,8 +125,8 @@ def test_files_of_the_user_are_refused_by_name_and_left_alone_whatever_their_nam
             for more in ((), ("--overwrite",)) if command.has_overwrite else ((),):
                 code = ended(*command.arguments, "--output", str(output), *more)
                 err = capsys.readouterr().err
-                # few-shot says of a few_shot.json that is none that its user may have meant another folder
-                assert code == (1 if "not what few-shot writes" in err else 2), (file, how, more)
+                # of a few_shot.json or suite.json that is none, its user may have meant another folder
+                assert code == (1 if re.search("not what (few-shot|benchmark) writes", err) else 2), (file, how, more)
                 assert mine.relative_to(output).as_posix() in err, err
                 assert state(output) == before, (file, how, more)
 
@@ -130,6 +140,7 @@ def test_a_file_added_to_an_output_is_refused_by_every_command_and_stays(
         assert ended(*line) == 0, capsys.readouterr().err
         assert not outputs.leftovers(output)
         below = {"run": "model/notes.txt", "series": "tiny/4/sample-1/notes.txt", "dataset": "data/notes.txt"}
+        below["suite"] = "submission/plain_qa/seed-1/xquad/notes.txt"
         mine = output / below.get(command.kind, "notes.txt")
         mine.write_text("mine")
         before = state(output)

@@ -5,7 +5,8 @@ import tracemalloc
 import pytest
 
 from pipelines.steps.bitext.filters import FilterConfig, SeenTexts, filter_pair, length_reject, text_digest, text_reject
-from pipelines.steps.common.sentence_pairs import LanguagePair, SentencePair
+from pipelines.steps.common.sentence_pairs import SentencePair
+from schemas.languages import LanguagePair
 from schemas.spans import CharSpan
 
 

@@ -18,8 +18,9 @@ import zstandard
 from pipelines.steps.bitext.formats import BitextFile
 from pipelines.steps.bitext.readers import excerpt, expand_bitext, read_bitext
 from pipelines.steps.common.files import MAX_LINE_BYTES, FileDigest
-from pipelines.steps.common.sentence_pairs import LanguagePair, SentencePair, record_id
+from pipelines.steps.common.sentence_pairs import SentencePair, record_id
 from schemas.errors import ConfigError, InputError
+from schemas.languages import LanguagePair
 from schemas.rejects import MAX_EXCERPT_CHARS, Reject
 
 EN_VI, EN_HI = LanguagePair("en", "vi"), LanguagePair("en", "hi")

@@ -11,8 +11,8 @@ import pytest
 
 from pipelines.steps.bitext.tmx import MAX_DEPTH, MAX_MARKUP_BYTES, read_units
 from pipelines.steps.common.files import MAX_LINE_BYTES, BadText, FileDigest
-from pipelines.steps.common.sentence_pairs import LanguagePair
 from schemas.errors import InputError
+from schemas.languages import LanguagePair
 from schemas.rejects import MAX_EXCERPT_CHARS
 
 EN_VI = LanguagePair("en", "vi")

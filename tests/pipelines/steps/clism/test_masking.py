@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.aligner.links import Link
 from pipelines.steps.clism.masking import MaskingConfig, MentionReject, TokenizedPair, mask_mentions
-from pipelines.steps.common.sentence_pairs import EntityMention, LanguagePair, Link, SentencePair
+from pipelines.steps.common.sentence_pairs import EntityMention, SentencePair
 from schemas.clism import problems
+from schemas.languages import LanguagePair
 from schemas.spans import CharSpan
 
 CONFIG = MaskingConfig()

@@ -12,7 +12,8 @@ from pipelines.steps.clism.stage_tables import (
     table_to_tokenized,
     tokenized_to_table,
 )
-from pipelines.steps.common.sentence_pairs import EntityMention, LanguagePair, SentencePair, record_id
+from pipelines.steps.common.sentence_pairs import EntityMention, SentencePair, record_id
+from schemas.languages import LanguagePair
 from schemas.spans import CharSpan
 
 CHUNK = Chunk("00000-0000000", "en-zh_Hant", "news.en")

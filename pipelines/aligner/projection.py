@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pipelines.steps.common.sentence_pairs import Link
+from pipelines.aligner.links import Link
 from schemas.spans import CharSpan, TokenSpan
 
 

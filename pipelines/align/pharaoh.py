@@ -12,14 +12,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from pipelines.aligner.links import Link, LinkSet
 from pipelines.steps.common.files import BadText, read_lines
-from pipelines.steps.common.sentence_pairs import Link
 from schemas.errors import InputError
 
 _LINK = re.compile(r"(\d{1,9})([-?])(\d{1,9})(?::\d*\.?\d+(?:e-?\d+)?)?", re.ASCII | re.IGNORECASE)
 _NAACL = re.compile(r"\s*(\d{1,9})\s+(\d{1,9})\s+(\d{1,9})(?:\s+([SP]))?(?:\s+\d*\.?\d+)?\s*", re.ASCII)
-
-LinkSet = set[tuple[int, int]]
 
 
 class GoldLinks(NamedTuple):

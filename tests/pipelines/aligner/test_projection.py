@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipelines.steps.clism.projection import alignment_score, is_consistent, project, words_of
-from pipelines.steps.common.sentence_pairs import Link
+from pipelines.aligner.links import Link
+from pipelines.aligner.projection import alignment_score, is_consistent, project, words_of
 from schemas.spans import CharSpan, TokenSpan
 
 TOKENS = [CharSpan(0, 4), CharSpan(5, 10), CharSpan(11, 13), CharSpan(13, 14)]  # "Anna lives in."
