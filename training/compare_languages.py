@@ -129,10 +129,11 @@ def compare(by_lang: Mapping[str, Sequence[Record]], config: LanguageComparisonC
     for name in config.models:
         start = load_model(model_in(name), config.seed, mlm=False)
         text_encoder, model = TextEncoder(start.tokenizer), cast(PreTrainedModel, start.language_model.base_model)
-        compared.append(Compared(name, _similarity(name, Encoder(model), text_encoder, by_lang, config)))
+        shown = shown_path(name)
+        compared.append(Compared(shown, _similarity(shown, Encoder(model), text_encoder, by_lang, config)))
         architecture = (text_encoder.fingerprint, type(model).__name__, _sizes(model))
         if architecture not in random:
-            encoder, label = Encoder(_random_like(model, config.seed)), f"{name}{RANDOM}"
+            encoder, label = Encoder(_random_like(model, config.seed)), f"{shown}{RANDOM}"
             random[architecture] = Compared(label, _similarity(label, encoder, text_encoder, by_lang, config))
     return [*compared, *random.values()]
 
@@ -248,7 +249,7 @@ def about_of(
         "seed": config.seed,
         "models": [
             {
-                "name": shown_path(each.name),
+                "name": each.name,
                 "cka": each.found.cka,
                 "cka_mean": _mean([value for lang, value in each.found.cka.items() if lang != config.source_lang]),
                 "centroid_distance": each.found.distance,

@@ -13,6 +13,7 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from schemas.errors import ConfigError, InputError
+from schemas.runtime.shown_paths import shown_path
 from tests.training.people import PEOPLE, PLACES
 from tests.training.tuned import save_tuned
 from training.compare_languages import parallel_records, run
@@ -90,7 +91,7 @@ def test_several_models_are_compared_in_one_picture(xlmr_folder: Path, files: An
     before, after, _ = json.loads((tmp_path / "out" / "comparison.json").read_text("utf-8"))["models"]
     assert before["cka"] == after["cka"]  # its encoder is the same
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
-    assert page.count(f">{tuned}<") >= 1
+    assert page.count(f">{shown_path(tuned)}<") >= 1 and str(tmp_path) not in page
 
 
 def test_the_same_input_gives_the_same_files_and_an_old_comparison_is_replaced(

@@ -14,7 +14,7 @@ from training.models.finetuned import save_finetuned
 from training.models.folder import Provenance, load_model
 from training.models.tokenizer import add_que_token
 from training.recipes.finetuning import InferenceSettings
-from training.recipes.methods import MethodSettings, Plain, Que, TwoStage, Unified
+from training.recipes.methods import MethodSettings, Plain, Que, TwoStage, Unified, XMixup
 from training.tasks.columns import joined
 
 Kind = Literal["qa", "tagging", "pairs"]
@@ -29,6 +29,9 @@ METHODS: list[tuple[MethodSettings, Kind]] = [
     (UNIFIED, "tagging"),
     (Plain(), "pairs"),
     (UNIFIED, "pairs"),
+    (XMixup(), "qa"),
+    (XMixup(), "tagging"),
+    (XMixup(), "pairs"),
 ]
 LABELS: dict[str, tuple[str, ...]] = {
     "qa": (),

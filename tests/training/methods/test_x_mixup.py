@@ -18,14 +18,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.training.methods.fitting import predict_all, reader_of
 from tests.training.mixup_records import LABELS, read, record_of, records, reversed_words
+from tests.training.models.test_encoder import BUILD, encoder_of
 from tests.training.objectives.test_mixing import slow_entropy
 from training.data.scheduled_sampling import probability_of_real_text
+from training.data.task_batches import PairFeatures
 from training.data.tokens import TextEncoder
 from training.methods.base import EncoderWithHeads
-from training.methods.parallel import PLAIN
+from training.methods.parallel import PLAIN, ParallelFeatures
 from training.methods.registry import formulation_of
 from training.methods.x_mixup import XMixupFormulation, bounds_of
 from training.models.folder import Pretrained, load_model
+from training.models.heads import MixingRatio
 from training.objectives import Loss, normalised
 from training.objectives.consistency import prediction_consistency, representation_consistency, sequence_means
 from training.recipes.finetuning import InferenceSettings
@@ -160,6 +163,43 @@ def test_a_largest_ratio_of_0_is_the_plain_encoder(mixup, xlmr_folder, kind) -> 
     found, expected = (torch.autograd.grad(each.square().sum(), weights) for each in (mixed_TD, plain_TD))
     for one, other in zip(found, expected, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-9)
+
+
+def pair_of(number: int, source: int, target: int) -> ParallelFeatures:
+    """Two random texts of these lengths, of the vocabulary of `BUILD`."""
+    ids = np.random.default_rng(number).integers(5, 100, source + target).astype(np.int32)
+    sides = [PairFeatures(str(number), number, each, -1) for each in (ids[:source], ids[source:])]
+    return ParallelFeatures(str(number), number, *sides)
+
+
+@pytest.mark.parametrize("family", BUILD)
+def test_every_family_of_encoders_mixes_each_pair_alone(mixup, family: str) -> None:
+    formulation, encoder = mixup("pairs"), encoder_of(family)
+    model = EncoderWithHeads(encoder, {"mixing": MixingRatio(0.5)})
+    features = [pair_of(number, *lengths) for number, lengths in enumerate([(7, 4), (3, 30), (7, 7)])]
+    batch = formulation.batch(features)
+    together_TD = formulation.hidden(model, batch)
+    alone_TD = torch.cat([formulation.hidden(model, formulation.batch([pair])) for pair in features])
+    torch.testing.assert_close(together_TD, alone_TD, rtol=0, atol=2e-5)
+    plain_TD = encoder(batch.inputs)
+    torch.testing.assert_close(together_TD[batch.source_T], plain_TD[batch.source_T], rtol=0, atol=2e-5)
+    assert (together_TD - plain_TD)[batch.target_T].abs().max() > 0.01
+    model.heads["mixing"] = MixingRatio(0.0)
+    torch.testing.assert_close(formulation.hidden(model, batch), plain_TD, rtol=0, atol=2e-5)
+
+
+def test_in_bf16_ratios_are_computed_in_fp32(mixup, xlmr_folder) -> None:
+    formulation = mixup("pairs")
+    model = reader_of(formulation, fresh(xlmr_folder))
+    batch = formulation.batch(formulation.training_features(records("pairs")))
+    exact_TD = formulation.hidden(model, batch)
+    with torch.autocast("cpu", torch.bfloat16):
+        losses = formulation.losses(model, batch, None)
+        hidden_TD = formulation.hidden(model, batch)
+        assert formulation.ratios(model, hidden_TD.bfloat16(), batch).dtype == torch.float32
+    sums(losses, formulation.weights).backward()
+    assert all(loss.total.dtype == torch.float32 for loss in losses.values())
+    torch.testing.assert_close(hidden_TD.float(), exact_TD, rtol=0, atol=0.1)
 
 
 def test_without_mixup_the_encoder_reads_each_text_alone(mixup, xlmr_folder) -> None:

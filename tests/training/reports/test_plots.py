@@ -145,3 +145,16 @@ def test_a_matrix_has_a_figure_in_every_cell_that_has_a_value() -> None:
     for word in ("81.2", "12.0", "7.5", "question", "context", "en", "de"):
         assert f">{word}</text>" in drawn
     assert ">nan</text>" not in drawn
+
+
+def test_languages_are_points_with_names_and_panels_share_a_scale() -> None:
+    panels = {"before": {"en": (3.0, 0.0), "de": (-1.0, 2.0)}, "after": {"en": (0.5, 0.0), "de": (-0.5, 0.1)}}
+    figure = plots.language_points(panels)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["before", "after"]
+    assert figure.axes[0].get_xlim() == figure.axes[1].get_xlim() == figure.axes[1].get_ylim()
+    for axes, points in zip(figure.axes, panels.values(), strict=True):
+        assert [tuple(map(float, line.get_xydata()[0])) for line in axes.get_lines()] == list(points.values())
+        assert [text.get_text() for text in axes.texts] == ["en", "de"]
+    colours = [[line.get_color() for line in axes.get_lines()] for axes in figure.axes]
+    assert colours[0] == colours[1] and len(set(colours[0])) == 2
+    assert plots.as_svg(figure) == plots.as_svg(plots.language_points(panels))
