@@ -1,6 +1,6 @@
-"""Tags that `translate` projects, against gold.
+"""Answers and tags that `translate` projects, against gold.
 
-    python -m benchmarks.bench_translated_labels            # in the trainer's environment; half a minute on one core
+    python -m benchmarks.bench_translated_labels            # in the trainer's environment; two minutes on one core
 
 Universal NER's PUD test sets are one text in several languages, each annotated by hand. The English tags are projected
 onto the human translation as `translate` does, with the words of `predict` and an aligner that learns from PUD itself
@@ -12,6 +12,13 @@ another type, counts as an error. A sentence is labelled if all its English name
     recall      names of the gold in labelled sentences that are found
     F1          of these two; then for the half of the labelled sentences with the highest scores
     edges       of the projected names that overlap a name of the gold, those with its first and last letter
+
+XQuAD's English answers are projected onto the human translations of their contexts in the same way, a context as one
+sentence, and compared with the answers of that language.
+
+    exact       projected answers that equal the published one
+    overlap     … that have a letter in common with it
+    best half   `exact` among the half with the highest scores
 """
 
 from __future__ import annotations
@@ -20,13 +27,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from schemas.mrc import TaggingExample
+from schemas.mrc import MrcExample, TaggingExample
 from training.inference.json_requests import words_of
-from training.inference.projection import Labels, WordsOfText, projected_tags, train_aligner
+from training.inference.projection import Labels, WordsOfText, projected_answers, projected_tags, train_aligner
 from training.metrics.tags import entities
 from training.tasks.records import read_records
 
 DATA = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+QUESTIONS = {"de": "deu", "es": "spa", "hi": "hin", "vi": "vie", "zh": "zho-CN"}
 TREEBANKS = {"de": ("German", "deu"), "pt": ("Portuguese", "por")}
 
 
@@ -102,5 +110,35 @@ def accuracy() -> None:
         print(row(f"en-{lang}, best half with names", ranked[: len(ranked) // 2], len(sentences)))
 
 
+def questions(lang: str) -> list[MrcExample]:
+    return read_records([DATA / f"qa/xquad/xquad.{lang}.json"], "xquad").records  # type: ignore[return-value]
+
+
+def answers(lang: str, file: str) -> str:
+    """Returns the row of one language pair."""
+    both = list(zip(questions("en"), questions(lang), strict=True))
+    assert all(source.id == target.id for source, target in both)
+    texts = dict.fromkeys((getattr(s, name), getattr(t, name)) for s, t in both for name in ("context", "query"))
+    words = {pair: WordsOfText([words_of(pair[0])], [words_of(pair[1])]) for pair in texts}
+    sentences = {pair: each.sentences(*pair)[0] for pair, each in words.items()}
+    aligner = train_aligner([*sentences.values(), *news(file)])
+    links = dict(zip(sentences, aligner.links(list(sentences.values())), strict=True))
+    found = []
+    for source, target in both:
+        pair = source.context, target.context
+        labels = projected_answers(source, words[pair], words[pair].links([links[pair]]))
+        if labels.score is not None:
+            (start, end), gold = labels.answers[0], target.answers[0]
+            found.append((-labels.score, (start, end) == gold, start < gold.end and gold.start < end))
+    exact = [right for _, right, _ in sorted(found, key=lambda each: each[0])]
+    best = exact[: len(exact) // 2]
+    overlap = sum(overlaps for _, _, overlaps in found)
+    figures = (len(found) / len(both), sum(exact) / len(exact), overlap / len(found), sum(best) / len(best))
+    return " | ".join((f"| en-{lang}", *(f"{figure:.1%}" for figure in figures))) + " |"
+
+
 if __name__ == "__main__":
     accuracy()
+    print("\n| pair | labelled | exact | overlap | best half |\n| --- | --- | --- | --- | --- |")
+    for lang, file in QUESTIONS.items():
+        print(answers(lang, file))

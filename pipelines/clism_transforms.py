@@ -11,6 +11,8 @@ import functools
 import itertools
 import logging
 import os
+import shutil
+import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -39,9 +41,10 @@ from pipelines.steps.clism.stage_tables import (
     tokenized_to_table,
 )
 from pipelines.steps.common.aligner_models import training_text
-from pipelines.steps.common.files import FileDigest
+from pipelines.steps.common.files import FileDigest, open_raw
 from pipelines.steps.common.hash_sample import sample_by_hash
 from pipelines.steps.common.ledger import Ledger
+from pipelines.steps.common.paths import is_remote
 from pipelines.steps.common.sentence_pairs import EntityMention, SentencePair
 from pipelines.steps.common.tokenize import token_texts, tokenizer_for
 from pipelines.steps.ner.config import TaggerConfig
@@ -319,7 +322,12 @@ def align_and_mask(
 @functools.lru_cache(maxsize=2)
 def load_aligner(path: str, config: AlignerConfig) -> Aligner:
     """Loads an aligner from the work folder, once per process."""
-    return aligner_kind(config).load(path, config)
+    if not is_remote(path):
+        return aligner_kind(config).load(path, config)
+    with open_raw(path) as remote, tempfile.NamedTemporaryFile() as local:
+        shutil.copyfileobj(remote, local)
+        local.flush()
+        return aligner_kind(config).load(local.name, config)
 
 
 def pair_reject(reason: str, sentences: SentencePair) -> Reject:
