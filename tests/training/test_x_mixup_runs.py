@@ -145,7 +145,7 @@ def test_only_a_plain_model_gives_pseudo_labels(config: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["pairs"])
 def test_a_stopped_run_goes_on_to_the_same_weights(config: Any, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the draws of scheduled sampling depend on the step alone. Of micro-batches, too, up to rounding."""
+    """So the draws of scheduled sampling depend on the step, not on where the run began."""
     whole, stopped = config(kind, "whole", steps=6), config(kind, "stopped", steps=6)
     finetune(whole)
     with monkeypatch.context() as patch:
@@ -153,10 +153,6 @@ def test_a_stopped_run_goes_on_to_the_same_weights(config: Any, kind: str, monke
         assert finetune(stopped).stopped_by == signal.SIGTERM
     finetune(stopped)
     assert same(Path(whole.output) / "model", Path(stopped.output) / "model")
-    cut = config(kind, "cut", steps=6)
-    finetune(replace(cut, micro_batch_tokens=60))
-    losses = [[row["loss/source"] for row in rows(Path(each.output), "metrics.jsonl")] for each in (whole, cut)]
-    assert losses[0][0] == pytest.approx(losses[1][0], rel=0.2)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from training.models.heads import MixingRatio
 from training.objectives.consistency import prediction_consistency, representation_consistency, sequence_means
 from training.objectives.mixing import alignment_entropy
 
@@ -19,10 +20,9 @@ def slow_entropy(source_JD: Tensor, target_ID: Tensor) -> Tensor:
     def mean_entropy(queries: Tensor, keys: Tensor) -> Tensor:
         total = queries.new_zeros(())
         for query in queries:
-            weights = [(query @ key / math.sqrt(n)).exp() for key in keys]
-            for weight in weights:
-                share = weight / sum(weights)
-                total = total - share * share.log()
+            weights = (keys @ query / math.sqrt(n)).exp()
+            shares = weights / weights.sum()
+            total = total - (shares * shares.log()).sum()
         return total / len(queries)
 
     return mean_entropy(target_ID, source_JD) + mean_entropy(source_JD, target_ID)
@@ -47,6 +47,18 @@ def test_entropy_of_two_target_and_three_source_tokens_by_hand() -> None:
     ranges = torch.tensor([[0, 3], [3, 5]])
     found = alignment_entropy(torch.cat([source, target]), ranges[:1], ranges[1:], 3)
     assert found.item() == pytest.approx(forward + back, rel=1e-12)
+
+
+def test_the_mixing_ratio_by_hand() -> None:
+    """λ = λ0 σ(H W + b): with W = −1 and b = 2, entropies 2 and 2 − log 3 give 0.5 · 1/2 and 0.5 · 3/4."""
+    head = MixingRatio(0.5)
+    entropy_N = torch.tensor([2.0, 2.0 - math.log(3)])
+    assert head(entropy_N).tolist() == [0.25, 0.25]  # W and b begin with 0
+    with torch.no_grad():
+        head.weight.fill_(-1.0)
+        head.bias.fill_(2.0)
+    torch.testing.assert_close(head(entropy_N), torch.tensor([0.25, 0.375]))
+    assert set(head.state_dict()) == {"weight", "bias"}
 
 
 @pytest.mark.parametrize("lengths", [[(3, 2)], [(1, 1)], [(4, 2), (1, 5), (3, 3)]])
