@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, cast
@@ -17,7 +17,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from schemas.errors import ConfigError, InputError
-from schemas.mrc import MrcExample
+from schemas.mrc import MrcExample, PairExample
 from schemas.provenance import commit
 from schemas.runtime.output_folder import tidy
 from schemas.translations import texts_of
@@ -64,6 +64,7 @@ from training.runtime.distributed import all_reduce_sum, barrier, from_first_ran
 from training.runtime.errors import TrainingError
 from training.runtime.outputs import FIRST_STAGE, MODEL, is_complete, model_files, nothing_to_do, tidy_run
 from training.tasks.catalog import TASKS
+from training.tasks.queries import pair_queries, tag_queries
 from training.tasks.records import Records, few, labels_of, read_records
 from training.tasks.translations import read_translations
 
@@ -285,9 +286,7 @@ def starting_model(config: FinetuneConfig, records: Sequence[Any]) -> tuple[Pret
     recipe = config.recipe
     if recipe.model == "tiny":
         torch.set_num_threads(1)  # the model is too small to gain by more threads
-        translations = read_translations(config.translations, recipe.task, config.translation_langs)
-        texts = chain((text for record in records for text in texts_of(record)), translations.texts)
-        start = random_model(train_tokenizer(islice(texts, MOST_TEXTS)), recipe.seed)
+        start = random_model(train_tokenizer(islice(tokenizer_texts(config, records), MOST_TEXTS)), recipe.seed)
     else:
         start = load_model(recipe.model, recipe.seed, mlm=False)
         start = start._replace(heads=start.heads or foreign_heads(recipe.model))
@@ -295,6 +294,19 @@ def starting_model(config: FinetuneConfig, records: Sequence[Any]) -> tuple[Pret
     if recipe.method.needs_que_token:
         add_que_token(start.language_model, start.tokenizer, recipe.seed)
     return start, weights
+
+
+def tokenizer_texts(config: FinetuneConfig, records: Sequence[Any]) -> Iterator[str]:
+    """Yields the texts that the encoder reads: the records, as queries for each label and their contexts if the method
+    asks for labels, then the translations."""
+    recipe, labels = config.recipe, labels_of(records, config.recipe.task)
+    for record in records:
+        if labels and recipe.method.asks_for_labels:
+            ask = pair_queries if isinstance(record, PairExample) else tag_queries
+            yield from (text for query in ask(record, labels) for text in (query.query, query.context))
+        else:
+            yield from texts_of(record)
+    yield from read_translations(config.translations, recipe.task, config.translation_langs).texts
 
 
 class Dev(NamedTuple):
@@ -405,8 +417,8 @@ def opening_line(run: Prepared, done: int) -> str:
     recipe, all_records, records = run.config.recipe, run.data.read.records, run.data.records
     few_of = f" of {len(all_records):,}" if len(records) < len(all_records) else ""
     work = (
-        f"{len(records):,}{few_of} records in {len(run.features):,} sequences, {recipe.batch_size} a step, "
-        f"{recipe.steps:,} steps"
+        f"{len(records):,}{few_of} records as {len(run.features):,} {run.formulation.unit}, "
+        f"{recipe.batch_size} a step, {recipe.steps:,} steps"
     )
     return run_line("Fine-tuning", recipe, run.model.encoder, run.device, work, done)
 

@@ -95,10 +95,10 @@ def _pretrain(config: PretrainConfig, found: torch.device, command: str, is_new:
         return RunOutcome(recipe.steps, None, rank() == 0)
 
     def open_log(done: int) -> MetricsLog | SilentLog:
+        if rank() == 0 and rows.stamps != read_stamps(output):
+            atomic_write.text(output / STAMPS, json.dumps(rows.stamps, indent=2) + "\n")
         return open_run_log(output, recipe.steps, done, (opening_line(config, rows, encoder, device, done), *changed))
 
-    if rank() == 0 and rows.stamps != verified:
-        atomic_write.text(output / STAMPS, json.dumps(rows.stamps, indent=2) + "\n")
     held_out = held_out_of(config, text_encoder, encoder.max_tokens) if config.held_out else None
     pauses = pauses_of(config, start, model, method, device, held_out)
     if config.compile:

@@ -290,7 +290,7 @@ def test_a_question_whose_answer_is_lost_is_left_out_and_told(
     assert "answers that are not where their file says, left out: 1\n" in told
     assert "--train: 16 records read = 16 examples + 0 refused\n" in told
     assert "--train: 16 labels found = 15 labels kept + 1 refused (answer_elsewhere 1)\n" in told
-    assert "16 records in 15 sequences" in told and "left out, as their answers were lost: 1 sequences" in told
+    assert "16 records as 15 sequences, " in told and "left out, as their answers were lost: 1 sequences" in told
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -59,6 +59,8 @@ class EncoderWithHeads(nn.Module):
 class OnePass:
     """Defaults of a method whose losses need one pass of the encoder and nothing of a step's other micro-batches, and
     which has the same features in training as in prediction."""
+
+    unit: ClassVar[str] = "sequences"
 
     def training_features(self, records: Sequence[Any]) -> list[Any]:
         return self.features(records)

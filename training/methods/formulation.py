@@ -6,7 +6,7 @@ records → features → batches → losses (training) or outputs (prediction) �
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from torch import nn
 
@@ -19,6 +19,9 @@ from training.tasks.predictions import Prediction
 
 class Formulation(Method, Protocol):
     """One method for one kind of task: a frozen dataclass of the inference settings and a `TextEncoder`."""
+
+    unit: ClassVar[str]
+    """What one feature is, in the plural, for the log. A step reads `batch_size` features."""
 
     def __init__(self, settings: InferenceSettings, encoder: TextEncoder, **run_data: Any) -> None: ...
 

@@ -115,6 +115,7 @@ class Parallel(OnePass):
     soft_labels: TeacherLabels | None = field(default=None, repr=False, kw_only=True)
 
     kind: ClassVar[str]
+    unit = "texts beside a translation"
 
     @cached_property
     def plain(self) -> Any:

@@ -54,6 +54,8 @@ class UnifiedPairs(WithExtractor):
     them is a loss of its own (`spans`): as a part of the first one, they would outnumber [CLS] by thousands.
     """
 
+    unit = "pairs with all their queries"
+
     @property
     def weights(self) -> dict[str, float]:
         return {"wae": 1.0, "spans": 1.0} if self.with_cls else {"wae": 1.0}

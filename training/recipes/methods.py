@@ -44,6 +44,8 @@ class MethodSettings:
     """True if the method reads a record beside its translation, in training and in prediction."""
     needs_que_token: ClassVar[bool] = False
     """True if [QUE] must be in the vocabulary."""
+    asks_for_labels: ClassVar[bool] = False
+    """True if the method reads a query for each label, of entities or of pairs (mPMR, table 6)."""
     run_data: ClassVar[str] = ""
     """"module:function" of what training needs besides the records, if anything: (config, records) → `RunData`. It runs
     on all ranks, after the first stage, whose model is `config.baseline`."""
@@ -87,6 +89,7 @@ class Que(MethodSettings):
     }
     heads: ClassVar[_Paths] = {"span": "training.models.heads:SpanHead"}
     needs_que_token = True
+    asks_for_labels = True
 
     deep_head: bool = False
     """True: put a layer in front of each side of the span head, as Splinter does; False: a linear head, as in the
@@ -104,6 +107,7 @@ class Unified(MethodSettings):
         "pairs": "training.methods.unified_pairs:UnifiedPairs",
     }
     heads: ClassVar[_Paths] = {"wae": "training.models.heads:WaeExtractor"}
+    asks_for_labels = True
     rationales: ClassVar[_Paths] = {"pairs": "training.methods.rationales:with_rationales"}
 
     cells: Literal["auto", "cls", "context", "all"] = "auto"
