@@ -174,8 +174,8 @@ def test_the_tables_are_those_of_papers(config: BenchmarkConfig) -> None:
     assert [cells[0] for cells in matrix.rows] == ["en", "de"] and list(matrix.header[1:]) == ["en", "de"]
     assert "XTREME's averages" not in tables  # languages are missing
     (first, second) = tables["Differences between methods"].rows
-    assert first[0] == "xquad: que − plain" and float(first[1]) == pytest.approx(100 * 2 / 6, abs=0.01)
-    assert second[0] == "mlqa: que − plain"
+    assert first[0] == "xquad, F1: que − plain" and float(first[1]) == pytest.approx(100 * 2 / 6, abs=0.01)
+    assert second[0] == "mlqa, F1: que − plain"
     written_text = (Path(config.output) / "results.txt").read_text(encoding="utf-8")
     assert text(matrix) in written_text
 
@@ -191,6 +191,19 @@ def test_every_format_and_the_page_are_written(config: BenchmarkConfig, monkeypa
     found = results(config)["tasks"]["xquad"]["rows"]["plain"]["avg"]["exact_match"]
     assert found["values"] == [pytest.approx(100 / 6), pytest.approx(200 / 6)]
     assert results(config)["differences"][0]["p"] >= 1 / 51
+
+
+@pytest.mark.parametrize(
+    "sizes, caption", [((2,), "xquad, F1. Lines:"), ((0, 2, 4), "xquad over the number of examples")]
+)
+def test_a_page_draws_languages_for_one_size_of_training_sets_and_curves_for_several(
+    config: BenchmarkConfig, sizes: tuple[int, ...], caption: str
+) -> None:
+    Path(config.suite).write_text(MINE.partition('[[trainings.tests]]\ntask = "mlqa"')[0])
+    Path(config.suite).write_text(f"examples = {list(sizes)}\n" + Path(config.suite).read_text())
+    state = Trainer().run(replace(config, methods=("plain",)))
+    page = suite_results.as_page(benchmark.results_of(config, plan_of(config), state), [])
+    assert caption in page and "<h1>Suite mine</h1>" in page
 
 
 def test_xtremes_averages_are_over_complete_tasks_only(data: Path, config: BenchmarkConfig) -> None:
