@@ -499,6 +499,7 @@ def test_families_of_methods_that_read_translations_name_what_the_built_in_suite
     assert len(missing) == 5 + 6  # MLQA and XQuAD are both tests of SQuAD
     assert any("en-ar-translated.tsv" in line and "xnli" in line for line in missing)
     assert any(line.endswith("expected as translations/wikiann-train") for line in missing)
+    assert "all 49 files of mlqa, expected as test-context-en-question-en.json …" in plan.missing
 
 
 # --- what cannot work -------------------------------------------------------------------------------------------------

@@ -265,7 +265,9 @@ def _found(files: _Files, suite: Suite, training: TrainingSet) -> Found:
         golds = {name: gold for name in test.names if (gold := _gold(files, test, name))}
         if absent := [name for name in test.names if name not in golds]:
             names = " or ".join(expected(pattern, absent[0]) for pattern in _patterns(test))
-            missing.append(f"{test.task} {', '.join(absent)}, expected as {names}{' …' * (len(absent) > 1)}")
+            is_long = len(absent) == len(test.names) > 10
+            what = f"all {len(absent)} files of {test.task}" if is_long else f"{test.task} {', '.join(absent)}"
+            missing.append(f"{what}, expected as {names}{' …' * (len(absent) > 1)}")
         tests[test.task] = tuple(dict.fromkeys(golds.values()))
         present[test.task] = tuple(golds)
     found = Found(
