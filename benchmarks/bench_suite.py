@@ -4,6 +4,9 @@
 
 Tasks of two kinds, two methods, two seeds, `--model tiny`. The first kill -9 hits the second fine-tuning, the
 second one an evaluation. Prints the tables, which say nothing of the methods after so few steps of so small a model.
+
+With `--only paws_x --methods plain filter`, a method reads translations: PAWS-X's human ones, line by line, which are
+written as XTREME publishes machine translations.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from training.tasks import files
 from training.tasks.catalog import TASKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -22,20 +26,17 @@ DATA = ROOT.parent / "shared" / "data"
 COMPARED = ("results.json", "results.md", "results.tex", "results.txt", "report.html", "suite.json")
 KILLS = ("Run 2 of ", "Written: ")  # the line of stderr after which a process is killed
 
-METHODS = """
-seeds = [1, 2]
-examples = [500]
-
+METHOD = """
 [[methods]]
-name = "plain"
-recipes = {{ qa = "plain_qa", pairs = "plain_pairs" }}
-options = {{ steps = {steps}, learning_rate = 1e-3 }}
-
-[[methods]]
-name = "mpmr"
-recipes = {{ squad = "mpmr_squad", tydiqa = "mpmr_tydiqa", paws_x = "mpmr_paws_x" }}
+name = "{name}"
+recipes = {{ {recipes} }}
 options = {{ steps = {steps}, learning_rate = 1e-3 }}
 """
+RECIPES = {
+    "plain": 'qa = "plain_qa", pairs = "plain_pairs"',
+    "mpmr": 'squad = "mpmr_squad", tydiqa = "mpmr_tydiqa", paws_x = "mpmr_paws_x"',
+    "filter": 'pairs = "filter_pairs"',
+}
 TRAININGS = {
     "squad": ("qa/squad/train-v1.1.rebuilt.json", "xquad"),
     "tydiqa": ("qa/tydiqa/tydiqa.goldp.en.train.json", "tydiqa"),
@@ -48,6 +49,7 @@ def main() -> None:
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--data", type=Path, default=DATA, help="the folder of the benchmarks' files")
     parser.add_argument("--only", nargs="+", choices=sorted(TRAININGS), default=list(TRAININGS), help="training sets")
+    parser.add_argument("--methods", nargs="+", choices=sorted(RECIPES), default=["plain", "mpmr"])
     parser.add_argument("--langs", nargs="+", default=["en", "de", "ko"], help="those of them that a task has")
     parser.add_argument("--steps", type=int, default=30)
     options = parser.parse_args()
@@ -55,11 +57,12 @@ def main() -> None:
         sys.exit(f"{options.data} is absent: this needs the benchmarks' files")
     options.output.mkdir(parents=True, exist_ok=True)
     toml = options.output / "suite.toml"
-    toml.write_text(suite(options.only, options.steps, options.langs), encoding="utf-8")
-    seconds = {"whole": finished(toml, options.data, options.output / "whole")}
+    toml.write_text(suite(options.methods, options.only, options.steps, options.langs), encoding="utf-8")
+    data = with_translations(options.data, options.output / "data") if "filter" in options.methods else options.data
+    seconds = {"whole": finished(toml, data, options.output / "whole")}
     for number, line in enumerate(KILLS, 1):
-        seconds[f"until kill {number}"] = killed(toml, options.data, options.output / "killed", line)
-    seconds["after the kills"] = finished(toml, options.data, options.output / "killed")
+        seconds[f"until kill {number}"] = killed(toml, data, options.output / "killed", line)
+    seconds["after the kills"] = finished(toml, data, options.output / "killed")
     for name in COMPARED:
         whole, after_kills = ((options.output / folder / name).read_bytes() for folder in ("whole", "killed"))
         if whole != after_kills:
@@ -69,8 +72,34 @@ def main() -> None:
     print(", ".join(f"{name} {value:.0f} s" for name, value in seconds.items()))
 
 
-def suite(trainings: Sequence[str], steps: int, langs: Sequence[str]) -> str:
-    parts = [METHODS.format(steps=steps)]
+def with_translations(data: Path, folder: Path) -> Path:
+    """Returns a folder with the data and PAWS-X's translations, from English and into it."""
+    folder.mkdir(exist_ok=True)
+    if not (folder / "published").exists():
+        (folder / "published").symlink_to(data.resolve())
+    for lang in TASKS["paws_x"].langs[1:]:
+        for part, source, target in (("dev", "en", lang), ("test", lang, "en")):
+            name = "translate-train/" if part == "dev" else "translate-test/test-"
+            path = folder / f"PAWSX/{name}{source}-{target}-translated.tsv"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            sides = [data / f"pairs/pawsx/{part}-{each}.tsv" for each in (source, target)]
+            path.write_text("".join(map(translated, *map(lines_of, sides))), encoding="utf-8")
+    return folder
+
+
+def translated(line: str, translation: str) -> str:
+    """Returns both sentences, both translated ones, and the label, of two lines of sentence, sentence and label."""
+    (*sentences, label), (*others, _) = line.split("\t"), translation.split("\t")
+    return "\t".join([*sentences, *others, label]) + "\n"
+
+
+def lines_of(path: Path) -> list[str]:
+    return [line for _, line in files.lines_of(path)]
+
+
+def suite(methods: Sequence[str], trainings: Sequence[str], steps: int, langs: Sequence[str]) -> str:
+    parts = ["seeds = [1, 2]\nexamples = [500]"]
+    parts += [METHOD.format(name=name, recipes=RECIPES[name], steps=steps) for name in methods]
     for name in trainings:
         train, task = TRAININGS[name]
         chosen = [lang for lang in TASKS[task].langs if lang in langs]

@@ -227,7 +227,7 @@ def _changed(config: BenchmarkConfig, plan: Plan, before: State, now: State) -> 
                 return f"test set {task}"
     for cell in plan.cells:
         if cell in before.done and before.done[cell].command != command_of(config, plan, cell):
-            return f"recipe, model or training file of {cell}"
+            return f"recipe, model, training file or translation of {cell}"
     return ""
 
 

@@ -271,12 +271,14 @@ def label_warnings(settings: InferenceSettings, model: str, name: str, task: Tas
 
 
 def origin(config: EvaluateConfig, predictor: Predictor) -> dict[str, Any]:
-    """Returns which model the figures are of."""
+    """Returns which model the figures are of, and the translations that it read."""
+    translations = getattr(predictor.formulation, "translations", None) if config.translations else None
     return {
         # Without the name that a new series' folder has until it is complete.
         "model": shown_path(re.sub(r"(^|/)\.([^/]+)\.new(?=/|$)", r"\1\2", config.model)),
         "device": predictor.device.type,
         "precision": precision_of(config.computing, predictor.device),
+        **({"translations": translations.files} if translations else {}),
         "reading": asdict(predictor.settings) | {"method": type(predictor.settings.method).__name__},
         "provenance": predictor.provenance and asdict(shown_provenance(predictor.provenance)),
     }

@@ -19,7 +19,7 @@ from schemas.errors import ConfigError, InputError
 from schemas.runtime.output_folder import NEW
 from tests.training.end_to_end.published import columns, pairs, squad, tagged, written
 from training import benchmark
-from training.checks.benchmark import check_plan, plan_lines, plan_of
+from training.checks.benchmark import check_plan, evaluations, finetuning, plan_lines, plan_of
 from training.checks.inference import checked, output_of
 from training.engine.run_setup import RunOutcome
 from training.evaluate import list_files, read_golds, write_report
@@ -174,8 +174,8 @@ def test_the_tables_are_those_of_papers(config: BenchmarkConfig) -> None:
     assert [cells[0] for cells in matrix.rows] == ["en", "de"] and list(matrix.header[1:]) == ["en", "de"]
     assert "XTREME's averages" not in tables  # languages are missing
     (first, second) = tables["Differences between methods"].rows
-    assert first[0] == "xquad: que − plain" and float(first[1]) == pytest.approx(100 * 2 / 6, abs=0.01)
-    assert second[0] == "mlqa: que − plain"
+    assert first[0] == "xquad, F1: que − plain" and float(first[1]) == pytest.approx(100 * 2 / 6, abs=0.01)
+    assert second[0] == "mlqa, F1: que − plain"
     written_text = (Path(config.output) / "results.txt").read_text(encoding="utf-8")
     assert text(matrix) in written_text
 
@@ -191,6 +191,19 @@ def test_every_format_and_the_page_are_written(config: BenchmarkConfig, monkeypa
     found = results(config)["tasks"]["xquad"]["rows"]["plain"]["avg"]["exact_match"]
     assert found["values"] == [pytest.approx(100 / 6), pytest.approx(200 / 6)]
     assert results(config)["differences"][0]["p"] >= 1 / 51
+
+
+@pytest.mark.parametrize(
+    "sizes, caption", [((2,), "xquad, F1. Lines:"), ((0, 2, 4), "xquad over the number of examples")]
+)
+def test_a_page_draws_languages_for_one_size_of_training_sets_and_curves_for_several(
+    config: BenchmarkConfig, sizes: tuple[int, ...], caption: str
+) -> None:
+    Path(config.suite).write_text(MINE.partition('[[trainings.tests]]\ntask = "mlqa"')[0])
+    Path(config.suite).write_text(f"examples = {list(sizes)}\n" + Path(config.suite).read_text())
+    state = Trainer().run(replace(config, methods=("plain",)))
+    page = suite_results.as_page(benchmark.results_of(config, plan_of(config), state), [])
+    assert caption in page and "<h1>Suite mine</h1>" in page
 
 
 def test_xtremes_averages_are_over_complete_tasks_only(data: Path, config: BenchmarkConfig) -> None:
@@ -269,7 +282,9 @@ def test_methods_and_seeds_may_be_added_and_changes_are_refused(config: Benchmar
     more = Trainer()
     more.run(replace(config, seeds=(1, 2, 3)))
     assert [each.recipe.seed for each in more.trained] == [3, 3]
-    with pytest.raises(ConfigError, match="another recipe, model or training file of plain on squad, seed 1"):
+    with pytest.raises(
+        ConfigError, match="another recipe, model, training file or translation of plain on squad, seed 1"
+    ):
         Trainer().run(replace(config, set=("batch_size=9",)))
     squad(data / "xquad/xquad.de.json", "es", "es")
     with pytest.raises(ConfigError, match="another test set xquad"):
@@ -401,6 +416,92 @@ def test_a_file_of_several_languages_is_divided_for_a_submission(tmp_path: Path,
     assert (folder / "test-de.tsv").read_text() == "neutral\nentailment\n"
 
 
+# --- translations -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def translated(config: BenchmarkConfig, data: Path) -> BenchmarkConfig:
+    """X-Mixup beside the plain model, with XTREME's translations of SQuAD and XQuAD."""
+    table = '[[methods]]\nname = "mixup"\nrecipe = "x_mixup_qa"\n\n[[trainings]]'
+    mine = MINE.replace("[[trainings]]", table, 1).rpartition("[[trainings.tests]]")[0]
+    Path(config.suite).write_text(mine)
+    for lang in ("de", "th"):
+        squad(data / f"squad/squad.translate.train.en-{lang}.json", lang, lang)
+        squad(data / f"xquad/xquad.translate.test.{lang}-en.json", "en")
+    return config
+
+
+def test_translations_are_found_for_the_methods_that_read_them(
+    translated: BenchmarkConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan = plan_of(translated)
+    assert plan.missing == [] and benchmark.run(replace(translated, dry_run=True)) == 0
+    listed = capsys.readouterr().out
+    assert "squad.translate.train.en-th.json" in listed and "xquad.translate.test.de-en.json" in listed
+    for cell in plan.cells:
+        used = [path.name for path in finetuning(translated, plan, cell).translations]
+        (evaluated,) = evaluations(translated, plan, cell)
+        with_test = [path.name for path in evaluated.translations]
+        if cell.method == "mixup":
+            assert used == [f"squad.translate.train.en-{lang}.json" for lang in ("de", "th")]
+            assert with_test == [f"xquad.translate.test.{lang}-en.json" for lang in ("de", "th")]
+        else:
+            assert used == with_test == []
+    alone = replace(translated, methods=("plain",))
+    assert not plan_of(alone).found["squad"].translations
+
+
+def test_missing_translations_are_listed_and_leave_out_only_what_needs_them(
+    translated: BenchmarkConfig, data: Path
+) -> None:
+    (data / "xquad/xquad.translate.test.th-en.json").unlink()
+    shutil.move(data / "squad/squad.translate.train.en-de.json", data / "elsewhere.json")
+    with pytest.raises(ConfigError) as refused:
+        check_plan(translated, plan_of(translated))
+    said = str(refused.value)
+    assert "translations of the training file of squad (de), expected as translations/squad-train or squad.tr" in said
+    assert "translations of xquad (th), expected as translations/xquad-test or xquad.translate.test.th-en.json" in said
+    (data / "squad/squad.translate.train.en-th.json").unlink()
+    plan = plan_of(replace(translated, allow_missing=True))
+    assert {cell.method for cell in plan.cells} == {"plain", "que"}  # without translations there is nothing to mix
+    assert plan_of(replace(translated, methods=("plain",))).missing == []
+
+
+def test_a_changed_translation_is_refused_and_a_method_that_reads_them_may_be_added(
+    translated: BenchmarkConfig, data: Path
+) -> None:
+    Trainer().run(replace(translated, methods=("plain_qa",)))
+    Trainer().run(replace(translated, methods=("plain_qa", "x_mixup_qa")))
+    squad(data / "xquad/xquad.translate.test.de-en.json", "es")
+    Trainer().run(replace(translated, methods=("plain_qa",)))  # it does not read them
+    with pytest.raises(ConfigError, match=r"another .* translation of x_mixup_qa on squad, seed 1"):
+        Trainer().run(replace(translated, methods=("plain_qa", "x_mixup_qa")))
+
+
+def test_a_suite_names_its_own_translations_as_files_and_as_folders(translated: BenchmarkConfig, data: Path) -> None:
+    written(data / "tr/xquad/manifest.json", "{}")
+    shutil.move(data / "squad/squad.translate.train.en-de.json", data / "tr/other.en-de.json")
+    mine = Path(translated.suite)
+    text = mine.read_text().replace('task = "squad"', 'task = "squad"\ntranslations = ["tr/other.en-{lang}.json"]')
+    mine.write_text(text.replace('langs = ["en", "de", "th"]', 'langs = ["en", "de"]\ntranslations = ["tr/xquad"]'))
+    plan = plan_of(translated)
+    assert plan.missing == []
+    assert plan.found["squad"].translations == (data / "tr/other.en-de.json",)
+    assert plan.found["squad"].test_translations == {"xquad": (data / "tr/xquad",)}
+
+
+@pytest.mark.parametrize("family", ["filter", "x_mixup", "translate_train"])
+def test_families_of_methods_that_read_translations_name_what_the_built_in_suites_need(
+    family: str, tmp_path: Path
+) -> None:
+    plan = plan_of(BenchmarkConfig("xtreme", tmp_path, ("tiny",), methods=(family,)))
+    missing = [line for line in plan.missing if line.startswith("translations")]
+    assert len(missing) == 5 + 6  # MLQA and XQuAD are both tests of SQuAD
+    assert any("en-ar-translated.tsv" in line and "xnli" in line for line in missing)
+    assert any(line.endswith("expected as translations/wikiann-train") for line in missing)
+    assert "all 49 files of mlqa, expected as test-context-en-question-en.json …" in plan.missing
+
+
 # --- what cannot work -------------------------------------------------------------------------------------------------
 
 
@@ -501,6 +602,35 @@ def test_a_suite_of_the_packaged_sample_trains_and_evaluates(
     before = files(Path(config.output))
     assert benchmark.run(sample) == 0 and "complete, nothing to do" in capsys.readouterr().err
     assert files(Path(config.output)) == before
+
+
+def test_a_suite_trains_on_translations_and_evaluates_with_them(config: BenchmarkConfig, tmp_path: Path) -> None:
+    folder = tmp_path / "pairs"
+    lines = {lang: [f"{a}\t{b}" for a, b, _ in pairs(lang, "10")] for lang in ("en", "de")}
+    labels = [label for *_, label in pairs("en", "10")]
+
+    def table(name: str, *columns: Sequence[str]) -> None:
+        rows = ("\t".join(row) + "\n" for row in zip(*columns, strict=True))
+        written(folder / name, "".join(rows))
+
+    table("pawsx/train-en.tsv", lines["en"], labels)
+    table("pawsx/test-de.tsv", lines["de"], labels)
+    table("pawsx/translate-train/en-de-translated.tsv", lines["en"], lines["de"], labels)
+    table("pawsx/translate-test/test-de-en-translated.tsv", lines["de"], lines["en"])
+    Path(config.suite).write_text("""
+    [[methods]]
+    recipe = "translate_train_pairs"
+    options = { steps = 2, batch_size = 2, max_tokens = 64, max_query_tokens = 32, stride = 8 }
+    [[trainings]]
+    task = "paws_x"
+    [[trainings.tests]]
+    task = "paws_x"
+    langs = ["de"]
+    """)
+    assert benchmark.run(replace(config, data=folder)) == 0
+    run = Path(config.output) / "translate_train_pairs/paws_x/seed-1"
+    assert "en-de-translated.tsv" in (run / "run.json").read_text(encoding="utf-8")
+    assert "test-de-en-translated.tsv" in (run / "results/paws_x/report.json").read_text(encoding="utf-8")
 
 
 @pytest.mark.real_data

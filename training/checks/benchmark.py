@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from schemas import manifest
 from schemas.errors import ConfigError, InputError
 from schemas.runtime.output_folder import check_output
 from schemas.runtime.shown_paths import shown_path
@@ -15,13 +18,16 @@ from training.checks import finetuning as finetuning_checks
 from training.checks.settings import check_numbers
 from training.engine.command_digest import finetune_command
 from training.models.files import check_model
-from training.recipes.finetuning import FinetuneConfig
+from training.recipes.finetuning import FinetuneConfig, FinetuneRecipe
 from training.recipes.inference import Computing, EvaluateConfig
 from training.recipes.scoring import Reporting
 from training.recipes.suites import BenchmarkConfig, Cell, Suite, TestSet, TrainingSet, cells_of, recipe_of, suite_of
 from training.runtime.outputs import SUITE, digest_of, is_suite, suite_files
 from training.tasks.catalog import TASKS
-from training.tasks.published import PUBLISHED, expected, files_below, find
+from training.tasks.published import PUBLISHED, expected, files_below, find, find_translations, translated
+from training.tasks.translations import check_translations
+
+_Files = Mapping[str, Sequence[Path]]  # name → paths
 
 
 class Gold(NamedTuple):
@@ -40,6 +46,8 @@ class Found(NamedTuple):
     tests: Mapping[str, tuple[Gold, ...]]  # task → its files
     present: Mapping[str, tuple[str, ...]]  # task → languages, or pairs of languages, that have a file
     missing: tuple[str, ...]  # what is missing, with the names that were looked for
+    translations: tuple[Path, ...] = ()  # of the training file; only looked for if a method reads them
+    test_translations: Mapping[str, tuple[Path, ...]] = {}  # task → those of its files
 
     @property
     def is_usable(self) -> bool:
@@ -54,7 +62,16 @@ class Plan(NamedTuple):
 
     @property
     def cells(self) -> list[Cell]:
-        return [cell for cell in cells_of(self.suite) if self.found[cell.training].is_usable]
+        return [cell for cell in cells_of(self.suite) if self.can_run(cell)]
+
+    def can_run(self, cell: Cell) -> bool:
+        found = self.found[cell.training]
+        return found.is_usable and (bool(found.translations) or not self.recipe(cell).method.reads_translations)
+
+    def recipe(self, cell: Cell) -> FinetuneRecipe:
+        (method,) = (each for each in self.suite.methods if each.name == cell.method)
+        (training,) = (each for each in self.suite.trainings if each.name == cell.training)
+        return replace(recipe_of(method, training), seed=cell.seed, examples=cell.examples, sample=cell.sample)
 
     @property
     def tests(self) -> Iterator[tuple[TrainingSet, TestSet]]:
@@ -81,7 +98,7 @@ def plan_of(config: BenchmarkConfig) -> Plan:
     if not config.data.is_dir():
         raise ConfigError(f"--data {config.data}: no such folder. Name the folder that holds the benchmarks' files")
     files = files_below(config.data)
-    return Plan(suite, {training.name: _found(files, training) for training in suite.trainings})
+    return Plan(suite, {training.name: _found(files, suite, training) for training in suite.trainings})
 
 
 def check(config: BenchmarkConfig) -> None:
@@ -111,6 +128,10 @@ def check_plan(config: BenchmarkConfig, plan: Plan) -> None:
         raise ConfigError(f"--data {config.data}: nothing of {plan.suite.name} can run: every training set lacks files")
     for cell in plan.cells:
         finetuning_checks.check(finetuning(config, plan, cell))
+    for training in plan.suite.trainings:
+        check_translations(plan.found[training.name].translations, training.task)
+        for task, paths in plan.found[training.name].test_translations.items():
+            check_translations(paths, task)
     for model in dict.fromkeys(method.model for method in plan.suite.methods):
         if model != "tiny":
             check_model(model, fetch=False)  # if the hub lacks one, its runs fail and the others go on
@@ -127,11 +148,17 @@ def plan_lines(plan: Plan) -> list[str]:
         count = sum(cell.training == training.name for cell in plan.cells)
         files = ", ".join(shown_path(path) for path in (*found.train, *found.dev)) or "no training file"
         lines.append(f"  training set {training.name} ({files}), runs: {count:,}")
+        lines += _translation_lines(training.name, found.translations)
         for test in training.tests:
             what = "pairs of languages" if test.all_pairs else "languages"
             lines.append(f"    {test.task}: {len(found.present[test.task])} of {len(test.names)} {what}")
+            lines += _translation_lines(test.task, found.test_translations.get(test.task, ()))
         lines += [f"    missing: {line}" for line in found.missing]
     return lines
+
+
+def _translation_lines(name: str, paths: Sequence[Path]) -> list[str]:
+    return [f"    translations of {name}: {', '.join(map(shown_path, paths))}"] if paths else []
 
 
 # --- one run ----------------------------------------------------------------------------------------------------------
@@ -143,14 +170,12 @@ def folder_of(config: BenchmarkConfig, cell: Cell) -> Path:
 
 def finetuning(config: BenchmarkConfig, plan: Plan, cell: Cell) -> FinetuneConfig:
     """Returns the configuration of a run's training."""
-    (method,) = (each for each in plan.suite.methods if each.name == cell.method)
-    (training,) = (each for each in plan.suite.trainings if each.name == cell.training)
-    found = plan.found[cell.training]
-    recipe = recipe_of(method, training)
+    found, recipe = plan.found[cell.training], plan.recipe(cell)
     return FinetuneConfig(
-        recipe=replace(recipe, seed=cell.seed, examples=cell.examples, sample=cell.sample),
+        recipe=recipe,
         train=found.train,
         dev=found.dev,
+        translations=found.translations if recipe.method.reads_translations else (),
         output=str(folder_of(config, cell)),
         device=config.device,
         micro_batch_tokens=config.micro_batch_tokens,
@@ -160,7 +185,9 @@ def finetuning(config: BenchmarkConfig, plan: Plan, cell: Cell) -> FinetuneConfi
 def evaluations(config: BenchmarkConfig, plan: Plan, cell: Cell) -> list[EvaluateConfig]:
     """Returns the configurations of a run's evaluations, one for each task."""
     configs = []
-    for task, golds in plan.found[cell.training].tests.items():
+    found = plan.found[cell.training]
+    translations = found.test_translations if plan.recipe(cell).method.reads_translations else {}
+    for task, golds in found.tests.items():
         langs = tuple(gold.lang for gold in golds if gold.lang is not None)
         has_labels = any(gold.labels != gold.path for gold in golds)
         reporting = Reporting(langs=langs if len(langs) == len(golds) else (), resamples=config.resamples)
@@ -170,6 +197,7 @@ def evaluations(config: BenchmarkConfig, plan: Plan, cell: Cell) -> list[Evaluat
                 task=task,
                 gold=tuple(gold.path for gold in golds),
                 labels=tuple(gold.labels for gold in golds) if has_labels else (),
+                translations=translations.get(task, ()),
                 reporting=reporting,
                 computing=Computing(device=config.device),
             )
@@ -178,8 +206,15 @@ def evaluations(config: BenchmarkConfig, plan: Plan, cell: Cell) -> list[Evaluat
 
 
 def command_of(config: BenchmarkConfig, plan: Plan, cell: Cell) -> str:
-    """Returns the checksum of what decides a run: recipe, model and training files."""
-    return finetune_command(finetuning(config, plan, cell))
+    """Returns the checksum of what decides a run's scores, besides the test files: recipe, model, training files and
+    translations."""
+    training = finetune_command(finetuning(config, plan, cell))
+    translated = [
+        [each.task, path.name, digest_of(path / manifest.FILE_NAME if path.is_dir() else path)]
+        for each in evaluations(config, plan, cell)
+        for path in each.translations
+    ]
+    return hashlib.sha256(json.dumps([training, translated]).encode()).hexdigest() if translated else training
 
 
 def digests_of(plan: Plan) -> dict[str, dict[str, dict[str, str]]]:
@@ -212,7 +247,7 @@ def _digests(gold: Gold) -> str:
 # --- the files --------------------------------------------------------------------------------------------------------
 
 
-def _found(files: Mapping[str, Sequence[Path]], training: TrainingSet) -> Found:
+def _found(files: _Files, suite: Suite, training: TrainingSet) -> Found:
     missing: list[str] = []
 
     def needed(patterns: Sequence[str], what: str) -> Path | None:
@@ -230,19 +265,57 @@ def _found(files: Mapping[str, Sequence[Path]], training: TrainingSet) -> Found:
         golds = {name: gold for name in test.names if (gold := _gold(files, test, name))}
         if absent := [name for name in test.names if name not in golds]:
             names = " or ".join(expected(pattern, absent[0]) for pattern in _patterns(test))
-            missing.append(f"{test.task} {', '.join(absent)}, expected as {names}{' …' * (len(absent) > 1)}")
+            is_long = len(absent) == len(test.names) > 10
+            what = f"all {len(absent)} files of {test.task}" if is_long else f"{test.task} {', '.join(absent)}"
+            missing.append(f"{what}, expected as {names}{' …' * (len(absent) > 1)}")
         tests[test.task] = tuple(dict.fromkeys(golds.values()))
         present[test.task] = tuple(golds)
-    return Found(
+    found = Found(
         tuple(path for path in train if path) if all(train) else (),
         tuple(path for path in dev if path),
         tests,
         present,
         tuple(missing),
     )
+    needs_translations = any(recipe_of(method, training).method.reads_translations for method in suite.methods)
+    return _with_translations(files, training, found) if needs_translations else found
 
 
-def _gold(files: Mapping[str, Sequence[Path]], test: TestSet, name: str) -> Gold | None:
+def _with_translations(files: _Files, training: TrainingSet, found: Found) -> Found:
+    missing = list(found.missing)
+
+    def needed(given: Sequence[str], default: Sequence[str], what: str, langs: Sequence[str]) -> tuple[Path, ...]:
+        sets = [each.split("|") for each in given] or [list(default)]
+        return _translations(files, sets, f"translations of {what}", langs, missing)
+
+    langs = tuple(dict.fromkeys(lang for test in training.tests for lang in test.translated_langs))
+    default = translated(training.task, "train")
+    of_training = needed(training.translations, default, f"the training file of {training.name}", langs or ("xx",))
+    of_tests = {
+        test.task: needed(test.translations, translated(test.task, "test"), test.task, test.translated_langs)
+        for test in training.tests
+    }
+    return found._replace(translations=of_training, test_translations=of_tests, missing=tuple(missing))
+
+
+def _translations(
+    files: _Files, sets: Sequence[Sequence[str]], what: str, langs: Sequence[str], missing: list[str]
+) -> tuple[Path, ...]:
+    """Looks for the files of each set of patterns, of all languages if a pattern holds {lang}. Adds those that are
+    absent to `missing`."""
+    paths: list[Path | None] = []
+    for patterns in sets:
+        names = langs if any("{lang}" in pattern for pattern in patterns) else ("",)
+        found = {lang: find_translations(files, patterns, lang) for lang in names}
+        paths += found.values()
+        if absent := [lang for lang, path in found.items() if path is None]:
+            looked_for = " or ".join(expected(pattern, absent[0]) for pattern in patterns)
+            into = f" ({', '.join(absent)})" if absent[0] else ""
+            missing.append(f"{what}{into}, expected as {looked_for}{' …' * (len(absent) > 1)}")
+    return tuple(dict.fromkeys(path for path in paths if path))
+
+
+def _gold(files: _Files, test: TestSet, name: str) -> Gold | None:
     """Returns the file of a language, or of a pair of languages; None if there is none."""
     path = find(files, _patterns(test), name)
     if path is None:

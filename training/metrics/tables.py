@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -61,7 +62,7 @@ _ESCAPED = {char: "\\" + char for char in "&%$#_{}"} | {
 
 
 def _escaped(cell: str) -> str:
-    return "".join(_ESCAPED.get(char, char) for char in cell)
+    return "".join(_ESCAPED.get(char, char) for char in re.sub(r"(?<![\w.-])-(?=\d)", "−", cell))
 
 
 def _width(cell: str) -> int:

@@ -13,10 +13,12 @@ A suite is a built-in one (`SUITES`) or a TOML file:
     name = "squad"
     task = "squad"
     train = ["train-v1.1.json"]    # ends of paths below --data; without it, the published name
+    translations = ["tr/squad"]    # the same; {lang} is each language of the tests but English
 
     [[trainings.tests]]
     task = "xquad"
     langs = ["de", "hi"]
+    translations = ["tr/xquad"]    # of the test files, into English
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ class TestSet:
     langs: tuple[str, ...] = ()  # empty: those that papers average over
     files: tuple[str, ...] = ()  # patterns of `training.tasks.published`; empty: the published names
     labels: tuple[str, ...] = ()
+    translations: tuple[str, ...] = ()  # into English, as `train`; only methods that read translations need them
     all_pairs: bool = False  # MLQA: questions in every language for contexts in every language (G-XLT)
 
     @property
@@ -65,6 +68,11 @@ class TestSet:
             return langs
         return tuple(c if c == q else f"{c}-{q}" for c in langs for q in langs)
 
+    @property
+    def translated_langs(self) -> tuple[str, ...]:
+        """The languages of the tests but English: those of the contexts, for MLQA's pairs."""
+        return tuple(lang for lang in self.langs or TASKS[self.task].langs if lang != "en")
+
 
 @dataclass(frozen=True)
 class TrainingSet:
@@ -74,6 +82,7 @@ class TrainingSet:
     task: str
     train: tuple[str, ...] = ()  # for each file its patterns, separated by |; empty: the published English file
     dev: tuple[str, ...] = ()
+    translations: tuple[str, ...] = ()  # as `train`, of the training file into {lang}; empty: the published names
     tests: tuple[TestSet, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -109,6 +118,10 @@ METHODS = {
         "wikiann": "mpmr_wikiann",
         "paws_x": "mpmr_paws_x",
         "xnli": "mpmr_xnli",
+    },
+    **{
+        family: {kind: f"{family}_{kind}" for kind in ("qa", "tagging", "pairs")}
+        for family in ("filter", "x_mixup", "translate_train")
     },
 }
 """Families of recipes: name → training set or kind of task → recipe. Any recipe is a method by its own name, too."""
@@ -164,7 +177,8 @@ class BenchmarkConfig:
     model: tuple[str, ...] = ()
     """The models to start from: folders or names on the hub. With several, each method has a row for each model."""
     methods: tuple[str, ...] = ()
-    """Families of recipes (plain, clism, mpmr) or names of recipes. None: those of the TOML file, or plain."""
+    """Families of recipes (plain, clism, mpmr, filter, x_mixup, translate_train) or names of recipes. None: those of
+    the TOML file, or plain."""
     seeds: tuple[int, ...] = ()
     """Seeds of the fine-tunings. None: those of the suite."""
     set: tuple[str, ...] = ()

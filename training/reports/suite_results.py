@@ -281,8 +281,18 @@ def differences_table(results: SuiteResults) -> Table:
         exact = permutation_of(results, task, first, second)
         low, high = found.interval
         cells = [f"{found.difference:+.2f}", f"{low:+.2f} to {high:+.2f}", f"{found.p:.4f}", f"{p_holm:.4f}"]
-        body.append([f"{task}: {second} − {first}", *cells, "–" if exact is None else f"{exact:.4f}"])
+        body.append(
+            [
+                f"{task}, {_first_figure(results, task)}: {second} − {first}",
+                *cells,
+                "–" if exact is None else f"{exact:.4f}",
+            ]
+        )
     return Table(["average over languages", "difference", "95% interval", "p", "p, Holm", "p over runs"], body)
+
+
+def _first_figure(results: SuiteResults, task: str) -> str:
+    return next(title(results.figures(tested)[0]) for tested in results.tested if tested.test.task == task)
 
 
 def permutation_of(results: SuiteResults, task: str, first: Row, second: Row) -> float | None:
@@ -366,7 +376,7 @@ def as_page(results: SuiteResults, notes: Sequence[str]) -> str:
     pictures: dict[str, dict[str, str]] = {}
     for tested in results.scored():
         task = tested.test.task
-        if results.suite.examples != (0,):
+        if len([size for size in results.suite.examples if size]) > 1:
             pictures[task] = {f"{task} over the number of examples": plots.as_svg(_curves(results, tested))}
         else:
             pictures[task] = {
@@ -383,7 +393,8 @@ def as_page(results: SuiteResults, notes: Sequence[str]) -> str:
                         name = f"{task}, all pairs of languages: {row}"
                         pictures.setdefault(name, {})[f"{row}, {title(figure)}"] = plots.as_svg(drawn)
     tables = tables_of(results)
-    return page([Section(name, table, (), pictures.get(name, {})) for name, table in tables.items()], notes)
+    sections = [Section(name, table, (), pictures.get(name, {})) for name, table in tables.items()]
+    return page(sections, notes, f"Suite {results.suite.name}")
 
 
 def _bars(results: SuiteResults, tested: Tested, figure: str) -> dict[str, dict[str, Bar]]:
@@ -404,6 +415,7 @@ def _curves(results: SuiteResults, tested: Tested) -> Any:
                 method.name: {
                     examples: results.values(Row(method.name, examples), tested, average, figure)
                     for examples in results.suite.examples
+                    if examples
                 }
                 for method in results.suite.methods
             }

@@ -2,6 +2,8 @@
 
 A pattern is the end of a path. It may hold {lang}, {question} (the language of MLQA's questions) and {language} (its
 English name). Of several patterns the first that fits is taken.
+
+Translations of one's own are found below `translations/TASK-train` and `translations/TASK-test`.
 """
 
 from __future__ import annotations
@@ -9,8 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from schemas import manifest
 from schemas.errors import ConfigError
 from training.runtime.outputs import EVALUATION, RUN, SERIES, SUITE
 from training.tasks.tydiqa import CODES
@@ -24,13 +27,28 @@ class Published(NamedTuple):
     test: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()  # XTREME's label files, for test files without labels
     xtreme: str = ""  # the task's folder in a submission to XTREME
+    translated_train: tuple[str, ...] = ()  # the training file in {lang}, for methods that read translations
+    translated_test: tuple[str, ...] = ()  # the test file of {lang} in English
 
 
 PUBLISHED = {
-    "squad": Published(("train-v1.1.json",), ("dev-v1.1.json",), ("dev-v1.1.json",)),
-    "xquad": Published(test=("xquad.{lang}.json",), labels=("labels/xquad/test-{lang}.json",), xtreme="xquad"),
+    "squad": Published(
+        ("train-v1.1.json",),
+        ("dev-v1.1.json",),
+        ("dev-v1.1.json",),
+        translated_train=("squad.translate.train.en-{lang}.json",),
+    ),
+    "xquad": Published(
+        test=("xquad.{lang}.json",),
+        labels=("labels/xquad/test-{lang}.json",),
+        xtreme="xquad",
+        translated_test=("xquad.translate.test.{lang}-en.json",),
+    ),
     "mlqa": Published(
-        test=("test-context-{lang}-question-{question}.json",), labels=("labels/mlqa/test-{lang}.json",), xtreme="mlqa"
+        test=("test-context-{lang}-question-{question}.json",),
+        labels=("labels/mlqa/test-{lang}.json",),
+        xtreme="mlqa",
+        translated_test=("mlqa.translate.test.{lang}-en.json",),
     ),
     "tydiqa": Published(
         ("tydiqa.goldp.en.train.json",),
@@ -38,6 +56,8 @@ PUBLISHED = {
         ("tydiqa.goldp.{lang}.dev.json", "tydiqa-goldp-dev-{language}.json"),
         ("labels/tydiqa/test-{lang}.json",),
         "tydiqa",
+        ("tydiqa.translate.train.en-{lang}.json",),
+        ("tydiqa.translate.test.{lang}-en.json",),
     ),
     "wikiann": Published(
         ("panx/train-en.tsv", "en/train"),
@@ -52,6 +72,15 @@ PUBLISHED = {
         ("pawsx/test-{lang}.tsv", "x-final/{lang}/test_2k.tsv"),
         ("labels/pawsx/test-{lang}.tsv",),
         "pawsx",
+        (
+            "PAWSX/translate-train/en-{lang}-translated.tsv",
+            "pawsx/translate-train/en-{lang}-translated.tsv",
+            "x-final/{lang}/translated_train.tsv",
+        ),
+        (
+            "PAWSX/translate-test/test-{lang}-en-translated.tsv",
+            "pawsx/translate-test/test-{lang}-en-translated.tsv",
+        ),
     ),
     "xnli": Published(
         ("xnli/train-en.tsv", "multinli.train.en.tsv"),
@@ -59,6 +88,8 @@ PUBLISHED = {
         ("xnli/test-{lang}.tsv", "xnli.test.tsv"),
         ("labels/xnli/test-{lang}.tsv",),
         "xnli",
+        ("XNLI/translate-train/en-{lang}-translated.tsv", "xnli/translate-train/en-{lang}-translated.tsv"),
+        ("XNLI/translate-test/test-{lang}-en-translated.tsv", "xnli/translate-test/test-{lang}-en-translated.tsv"),
     ),
 }
 
@@ -107,6 +138,23 @@ def find(files: Mapping[str, Sequence[Path]], patterns: Sequence[str], lang: str
             )
         if paths:
             return paths[0]
+    return None
+
+
+def translated(task: str, part: Literal["train", "test"]) -> tuple[str, ...]:
+    """Returns the patterns of a task's translations: a folder of `polyspan-train translate`, or published files."""
+    published = PUBLISHED.get(task, Published())
+    files = published.translated_train if part == "train" else published.translated_test
+    return (f"translations/{task}-{part}", *files)
+
+
+def find_translations(files: Mapping[str, Sequence[Path]], patterns: Sequence[str], lang: str = "") -> Path | None:
+    """Returns the file or dataset folder that a pattern names; None if there is none. Raises as `find` does."""
+    for pattern in patterns:
+        if path := find(files, (pattern,), lang):
+            return path
+        if path := find(files, (f"{pattern}/{manifest.FILE_NAME}",), lang):
+            return path.parent
     return None
 
 

@@ -29,3 +29,8 @@ def test_a_latex_table_opens_and_closes_its_environments_and_has_as_many_cells_i
 
 def test_what_latex_reads_as_commands_is_escaped() -> None:
     assert r"a\_b\textasciitilde{}c\textbackslash{}\textbackslash{}d\textasciicircum{}e 100\% & 50.0" in latex(TABLE)
+
+
+def test_negative_numbers_have_a_minus_in_latex_and_names_keep_their_hyphens() -> None:
+    row = latex(Table(["name", "a", "b"], [["gpt-2, en-de", "-0.5", "-2.15 to -1.46"]])).splitlines()[6]
+    assert row == r"gpt-2, en-de & $-$0.5 & $-$2.15 to $-$1.46 \\"
