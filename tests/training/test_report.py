@@ -228,7 +228,7 @@ def test_the_table_comes_as_markdown_latex_and_json(tmp_path: Path) -> None:
     make(tmp_path / "z", steps=2)
     assert "| plain_qa | 81.5 ± 0.7 / 40.8 ± 0.4 |" in report.run(ReportConfig((tmp_path,), format="markdown"))
     told = report.run(ReportConfig((tmp_path,), format="latex"))
-    assert r"plain\_qa & 81.5 ± 0.7 / 40.8 ± 0.4 &" in told
+    assert r"plain\_qa & 81.5 $\pm$ 0.7 / 40.8 $\pm$ 0.4 &" in told
     assert "\n% z: no results" in told
     (group, _) = json.loads(report.run(ReportConfig((tmp_path,), format="json")))["groups"]
     assert group["results"]["xquad"]["en"]["f1"] == {"mean": 81.5, "sd": pytest.approx(0.5**0.5), "runs": 2}

@@ -186,10 +186,11 @@ def recall(index: Manifest) -> dict[int, float]:
 
 
 def check_recall(config: FinetuneConfig, index: Manifest) -> None:
-    """Warns if fewer than `FEW` percent of the true answers are candidates; raises `InputError` if none is."""
+    """Warns if fewer than `FEW` percent of the true answers are candidates. Raises `InputError` if none is and the user
+    named the baseline; a run of a few steps that trains its own goes on."""
     found = max(recall(index).values())
     name, advice = _name_of(config), "Train it longer, or name a better one with --baseline"
-    if not found:
+    if not found and name == config.baseline:
         raise InputError(
             f"{name}: none of the {index.totals.examples:,} true answers is among the best answers of this baseline, "
             f"from which there is nothing to learn. {advice}"

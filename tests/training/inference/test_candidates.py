@@ -196,7 +196,14 @@ def test_a_baseline_that_finds_few_answers_is_told_with_its_figures(
 
 def test_a_baseline_that_finds_no_answer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="baseline: none of the 200 true answers is among the best answers of this"):
-        check_recall(config(tmp_path / "baseline", tmp_path), index_of(0))
+        check_recall(config(tmp_path / "baseline", tmp_path / "run"), index_of(0))
+
+
+def test_a_run_goes_on_with_the_baseline_that_it_trained_in_a_few_steps(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check_recall(config(tmp_path / "baseline", tmp_path), index_of(0))
+    assert "few true answers are among the best of baseline (0.0% in 1," in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
