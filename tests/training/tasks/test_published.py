@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from schemas.errors import ConfigError
-from training.tasks.published import PUBLISHED, expected, files_below, find
+from training.tasks.published import PUBLISHED, expected, files_below, find, find_translations, translated
 
 
 def touched(folder: Path, *names: str) -> Path:
@@ -68,3 +69,25 @@ def test_a_missing_file_has_an_expected_name(tmp_path: Path) -> None:
     assert find(files_below(tmp_path), PUBLISHED["mlqa"].test, "de-es") is None
     assert expected(PUBLISHED["mlqa"].test[0], "de-es") == "test-context-de-question-es.json"
     assert expected("tydiqa-goldp-dev-{language}.json", "sw") == "tydiqa-goldp-dev-swahili.json"
+
+
+@pytest.mark.parametrize(
+    "task, part, name",
+    [
+        ("squad", "train", "squad/squad.translate.train.en-de.json"),
+        ("xquad", "test", "XQuAD/translate-test/xquad.translate.test.de-en.json"),
+        ("paws_x", "train", "PAWSX/translate-train/en-de-translated.tsv"),
+        ("paws_x", "train", "x-final/de/translated_train.tsv"),
+        ("paws_x", "test", "pawsx/translate-test/test-de-en-translated.tsv"),
+        ("xnli", "train", "XNLI/translate-train/en-de-translated.tsv"),
+        ("wikiann", "train", "translations/wikiann-train/manifest.json"),
+    ],
+)
+def test_translations_are_found_by_their_published_names_and_as_folders(
+    task: str, part: Literal["train", "test"], name: str, tmp_path: Path
+) -> None:
+    other = "xnli" if task == "paws_x" else "pawsx"  # both have files of the same name
+    files = files_below(touched(tmp_path, name, f"{other}/other/en-de-translated.tsv"))
+    found = tmp_path / name.removesuffix("/manifest.json")
+    assert find_translations(files, translated(task, part), "de") == found
+    assert find_translations(files, translated(task, part), "es") == (found if "wikiann" in name else None)
