@@ -30,6 +30,7 @@ from schemas.spans import CharSpan
 from training.data.dataset_writer import write_dataset
 from training.engine.run_setup import choose_device, fingerprint, log_line, resolve_precision
 from training.inference.predictor import Predictor, load_predictor, predict
+from training.inference.run_datasets import baseline_name, is_made_of
 from training.methods.questions import PlainQuestions
 from training.metrics.squad import normalize
 from training.recipes.finetuning import FinetuneConfig
@@ -76,8 +77,8 @@ def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -
     folder, size = _folder_of(config), config.recipe.method.candidates
     if rank() == 0:
         baseline = load_predictor(config.baseline, torch.device("cpu"))
-        made_of = about(_name_of(config), baseline, records, size)
-        if not (folder.exists() and _are_made_of(folder, made_of, config.overwrite)):
+        made_of = about(baseline_name(config), baseline, records, size)
+        if not (folder.exists() and is_made_of(folder, made_of, _DECIDING, config.overwrite)):
             with process_group() as process_device:
                 device = choose_device(config.device, process_device)
             baseline.model.to(device)
@@ -93,12 +94,6 @@ def baseline_candidates(config: FinetuneConfig, records: Sequence[MrcExample]) -
             log_line(f"True answers among the baseline's best: {_shares(index)}")
     barrier()
     return read_candidates(folder, records)
-
-
-def _name_of(config: FinetuneConfig) -> str:
-    """Returns the baseline's path, relative to the run's folder if it is inside: that folder may be renamed later."""
-    output, baseline = Path(config.output), Path(config.baseline)
-    return baseline.relative_to(output).as_posix() if baseline.is_relative_to(output) else config.baseline
 
 
 def about(name: str, baseline: Predictor, records: Sequence[MrcExample], size: int) -> dict[str, Any]:
@@ -189,7 +184,7 @@ def check_recall(config: FinetuneConfig, index: Manifest) -> None:
     """Warns if fewer than `FEW` percent of the true answers are candidates. Raises `InputError` if none is and the user
     named the baseline; a run of a few steps that trains its own goes on."""
     found = max(recall(index).values())
-    name, advice = _name_of(config), "Train it longer, or name a better one with --baseline"
+    name, advice = baseline_name(config), "Train it longer, or name a better one with --baseline"
     if not found and name == config.baseline:
         raise InputError(
             f"{name}: none of the {index.totals.examples:,} true answers is among the best answers of this baseline, "
@@ -201,16 +196,3 @@ def check_recall(config: FinetuneConfig, index: Manifest) -> None:
 
 def _shares(index: Manifest) -> str:
     return ", ".join(f"{share:.1f}% in {k}" for k, share in recall(index).items())
-
-
-def _are_made_of(folder: Path, made_of: dict[str, Any], replaceable: bool) -> bool:
-    """Raises `ConfigError` if the candidates there are of another run, unless they are `replaceable`."""
-    there = manifest.load(folder).config
-    changed = [name for name in _DECIDING if there.get(name) != made_of[name]]
-    if changed and not replaceable:
-        differences = ", ".join(f"{name} {there.get(name)}, not {made_of[name]}" for name in changed)
-        raise ConfigError(
-            f"{folder}: made for another run ({differences}). Give the same --baseline and --train to go on with that "
-            "run, begin anew with --overwrite, or take another --output"
-        )
-    return not changed

@@ -24,6 +24,7 @@ from schemas.soft_labels import SoftLabelCounts, SoftLabels
 from training.data.dataset_writer import write_dataset
 from training.engine.run_setup import choose_device, fingerprint, log_line, resolve_precision
 from training.inference.predictor import MOST_TOKENS, Predictor, batches, inference_mode, load_predictor
+from training.inference.run_datasets import baseline_name, is_made_of
 from training.methods.parallel import Parallel, ParallelFeatures, Rows, Scores, TeacherLabels, sequences_digest
 from training.recipes.finetuning import FinetuneConfig
 from training.recipes.methods import RunData
@@ -82,7 +83,7 @@ def teacher_labels(
         formulation: Any = replace(as_teacher(config, teacher), translations=translations)
         features = formulation.training_features(records)
         made_of = about(config, teacher, features)
-        if not (folder.exists() and _are_made_of(folder, made_of, config.overwrite)):
+        if not (folder.exists() and is_made_of(folder, made_of, _DECIDING, config.overwrite)):
             with process_group() as process_device:
                 device = choose_device(config.device, process_device)
             teacher.model.to(device)
@@ -95,10 +96,8 @@ def teacher_labels(
 
 def about(config: FinetuneConfig, teacher: Predictor, features: Sequence[ParallelFeatures]) -> dict[str, Any]:
     """Returns the manifest's description of what the soft labels are made of. The teacher must be on the CPU."""
-    output, baseline = Path(config.output), Path(config.baseline)
-    name = baseline.relative_to(output).as_posix() if baseline.is_relative_to(output) else config.baseline
     return {
-        "teacher": shown_path(name),
+        "teacher": shown_path(baseline_name(config)),
         "teacher_sha256": fingerprint(teacher.model),
         "tokenizer": teacher.encoder.fingerprint,
         "labels": list(teacher.settings.labels),
@@ -169,15 +168,3 @@ def read_soft_labels(folder: Path) -> TeacherLabels:
         for row in read_examples(folder)
     ]
     return TeacherLabels(str(folder), rows, tuple(index.config["labels"]), index.config["sequences_sha256"])
-
-
-def _are_made_of(folder: Path, made_of: dict[str, Any], replaceable: bool) -> bool:
-    """Raises `ConfigError` if the soft labels there are of another run, unless they are `replaceable`."""
-    there = manifest.load(folder).config
-    changed = [name for name in _DECIDING if there.get(name) != made_of[name]]
-    if changed and not replaceable:
-        raise ConfigError(
-            f"{folder}: made for another run (other {', '.join(changed)}). Give the same --baseline, --train and "
-            "--translations to go on with that run, begin anew with --overwrite, or take another --output"
-        )
-    return not changed

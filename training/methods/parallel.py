@@ -22,7 +22,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -51,12 +51,6 @@ Rows = tuple[np.ndarray, ...]
 """A teacher's probabilities for one feature, in the form of `Scores`: float32, (rows, classes)."""
 
 PLAIN = {"qa": PlainQuestions, "tagging": PlainTags, "pairs": PlainPairs}
-
-
-class ReadsTranslations(Protocol):
-    """The settings that a method of parallel text must have."""
-
-    source_lang: str
 
 
 class TeacherLabels(NamedTuple):
