@@ -108,15 +108,15 @@ def tagged(name: str, line: Callable[[str, str], str]) -> Callable[[Path], Path]
 
 
 def pairs(name: str, header: str, labels: Sequence[str]) -> Callable[[Path], Path]:
-    """Returns a function that writes pairs: of each label, the second sentence differs in another word."""
+    """Returns a function that writes pairs, whose second sentence each label words in its own way."""
 
     def write(folder: Path) -> Path:
         lines = []
         for number, (person, place, other, elsewhere) in enumerate(people_and_places()):
             kind = (number + number // 8) % len(labels)
             second = (
-                f"{person} stays in {place} .",
-                f"{person} lives in {PLACES[PLACES.index(place) - 1]} .",
+                f"{person} lives in {place} .",
+                f"Nobody has ever seen {person} there , and {person} never came to {place} at all , as people say .",
                 f"{other} lives in {elsewhere} .",
             )
             values = {
