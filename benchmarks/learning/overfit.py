@@ -107,24 +107,28 @@ def tagged(name: str, line: Callable[[str, str], str]) -> Callable[[Path], Path]
     return write
 
 
-def pairs(name: str, header: str, labels: Sequence[str]) -> Callable[[Path], Path]:
-    """Returns a function that writes pairs, whose second sentence each label words in its own way."""
+PAWS_X_SECOND = (
+    "{person} lives in {place} .",
+    "Nobody has ever seen {person} there , and {person} never came to {place} at all , as people say .",
+)
+XNLI_SECOND = ("{person} stays in {place} .", "{person} lives in {next_place} .", "{other} lives in {elsewhere} .")
+
+
+def pairs(name: str, header: str, labels: Sequence[str], seconds: Sequence[str]) -> Callable[[Path], Path]:
+    """Returns a function that writes pairs. `seconds`: the second sentence for each label."""
 
     def write(folder: Path) -> Path:
         lines = []
         for number, (person, place, other, elsewhere) in enumerate(people_and_places()):
             kind = (number + number // 8) % len(labels)
-            second = (
-                f"{person} lives in {place} .",
-                f"Nobody has ever seen {person} there , and {person} never came to {place} at all , as people say .",
-                f"{other} lives in {elsewhere} .",
-            )
+            names = {"person": person, "place": place, "other": other, "elsewhere": elsewhere}
+            second = seconds[kind].format(next_place=PLACES[PLACES.index(place) - 1], **names)
             values = {
                 "id": str(number),
                 "sentence1": f"{person} lives in {place} .",
-                "sentence2": second[kind],
+                "sentence2": second,
                 "premise": f"{person} lives in {place} .",
-                "hypo": second[kind],
+                "hypo": second,
                 "label": labels[kind],
             }
             lines.append("\t".join(values[column] for column in header.split("\t")))
@@ -144,8 +148,10 @@ FILES: Mapping[str, Callable[[Path], Path]] = {
     "wikiann": tagged("train", lambda word, label: f"en:{word}\t{f'B-{label}' if label else 'O'}"),
     "conll": tagged("eng.train", lambda word, label: f"{word} NN I-NP {f'I-{label}' if label else 'O'}"),
     "absa": tagged("gold-en-train.txt", lambda word, label: f"{word}\t{SENTIMENTS[label]}"),
-    "paws_x": pairs("train-en.tsv", "id\tsentence1\tsentence2\tlabel", "10"),
-    "xnli": pairs("multinli.train.en.tsv", "premise\thypo\tlabel", ("entailment", "contradictory", "neutral")),
+    "paws_x": pairs("train-en.tsv", "id\tsentence1\tsentence2\tlabel", "10", PAWS_X_SECOND),
+    "xnli": pairs(
+        "multinli.train.en.tsv", "premise\thypo\tlabel", ("entailment", "contradictory", "neutral"), XNLI_SECOND
+    ),
 }
 """Task → function that writes its file into a folder."""
 
