@@ -14,7 +14,7 @@ import pytest
 
 from schemas.errors import ConfigError, InputError
 from training import few_shot
-from training.checks.few_shot import check
+from training.checks.few_shot import check, check_inputs
 from training.engine.run_setup import RunOutcome
 from training.metrics.tables import text
 from training.recipes.few_shot import FewShotConfig, Try, folder_names, models_of
@@ -50,6 +50,30 @@ def config(tmp_path: Path) -> FewShotConfig:
         resamples=3,
         output=str(tmp_path / "out"),
     )
+
+
+def test_a_series_of_a_method_that_reads_translations_gives_them_to_its_runs(
+    config: FewShotConfig, tmp_path: Path
+) -> None:
+    there = questions(tmp_path / "squad.translate.train.en-zh.json", 20)
+    back = questions(tmp_path / "xquad.translate.test.zh-en.json", 4)
+    given = replace(
+        config,
+        recipe=FINETUNE_RECIPES["translate_train_qa"],
+        models=("xlmr",),
+        translations=(there,),
+        test_translations=(back,),
+    )
+    trainer = Trainer()
+    series, _ = few_shot.few_shot(given, trainer.finetune, trainer.evaluate)
+    assert {each.translations for each in trainer.trained} == {(there,)}
+    assert {each.translations for each in trainer.evaluated} == {(back,)}
+    assert not series.failed
+    questions(back, 3)
+    with pytest.raises(ConfigError, match="another"):
+        few_shot.few_shot(replace(given, resamples=4), trainer.finetune, trainer.evaluate)
+    with pytest.raises(ConfigError, match="method filter trains on records beside their translations"):
+        check_inputs(replace(given, translations=()))
 
 
 def files(folder: Path) -> dict[str, bytes]:

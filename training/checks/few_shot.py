@@ -16,6 +16,7 @@ from training.recipes.few_shot import finetuning as finetuning_of
 from training.recipes.finetuning import plain_values
 from training.runtime.outputs import SERIES, is_series, series_files
 from training.tasks.records import check_sources, read_records, task_of
+from training.tasks.translations import check_translations, read_translations
 
 
 def check(config: FewShotConfig) -> None:
@@ -45,7 +46,9 @@ def _check_paths(config: FewShotConfig) -> None:
     if (Path(config.output) / SERIES).is_file() and not is_series(Path(config.output)):
         raise InputError(f"{Path(config.output) / SERIES}: not what few-shot writes. Take another --output")
     models = {"--models": config.models, "--model": [config.recipe.model]}
-    check_output(Path(config.output), series_files, {"--train": config.train, "--test": config.test, **models})
+    translations = {"--translations": config.translations, "--test-translations": config.test_translations}
+    files = {"--train": config.train, "--test": config.test, **translations}
+    check_output(Path(config.output), series_files, {**files, **models})
 
 
 def check_inputs(config: FewShotConfig) -> None:
@@ -67,12 +70,19 @@ def check_files(config: FewShotConfig) -> dict[str, Any]:
     test = read_records(config.test, test_task(config), config.test_langs, labelled=True)
     if len(train.records) < max(config.sizes):
         raise ConfigError(f"--sizes: {max(config.sizes):,} examples of the {len(train.records):,} that --train has")
+    translations = read_translations(config.translations, config.recipe.task).files
+    of_test = read_translations(config.test_translations, test_task(config)).files
     recipe = plain_values(config.recipe)
     for name in ("model", "examples", "sample"):
         del recipe[name]
-    return {"recipe": recipe, "train": train.files, "test_task": test_task(config), "test": test.files}
+    files = {"recipe": recipe, "train": train.files, "test_task": test_task(config), "test": test.files}
+    if translations or of_test:  # so that series without any stay what they are
+        files |= {"translations": translations, "test_translations": of_test}
+    return files
 
 
 def _check_sources(config: FewShotConfig) -> None:
     check_sources(config.train, config.recipe.task, config.train_langs)
     check_sources(config.test, test_task(config), config.test_langs)
+    check_translations(config.translations, config.recipe.task)
+    check_translations(config.test_translations, test_task(config))

@@ -28,6 +28,10 @@ class FewShotConfig:
     """One language for each file of --test, in their order, for files whose names do not say it."""
     test_task: str = ""
     """The benchmark whose files --test names, such as mlqa, if it is not that of --train. Empty: the same."""
+    translations: tuple[Path, ...] = ()
+    """For a method that reads translations, such as filter: those of the records of --train, as for `finetune`."""
+    test_translations: tuple[Path, ...] = ()
+    """Those of the records of --test, as for `evaluate`. A record without one is read beside itself."""
     models: tuple[str, ...] = ()
     """The models to fine-tune, one after the other: folders or names on the hub. None: the recipe's --model."""
     sizes: tuple[int, ...] = (64, 128, 256, 512, 1024)
@@ -103,6 +107,7 @@ def finetuning(config: FewShotConfig, run: Try) -> FinetuneConfig:
         recipe=replace(config.recipe, model=run.model, examples=run.size, sample=run.sample),
         train=config.train,
         train_langs=config.train_langs,
+        translations=config.translations,
         output=str(folder_of(config, run)),
         device=config.device,
         micro_batch_tokens=config.micro_batch_tokens,
@@ -115,6 +120,7 @@ def evaluation(config: FewShotConfig, run: Try) -> EvaluateConfig:
         model=str(folder_of(config, run)),
         task=test_task(config),
         gold=config.test,
+        translations=config.test_translations,
         reporting=Reporting(langs=config.test_langs),
         computing=Computing(device=config.device),
     )
