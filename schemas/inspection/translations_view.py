@@ -71,7 +71,7 @@ def render_statistics(name: str, numbers: dict[str, Any]) -> list[str]:
         f"{name}: {numbers['schema']}, {numbers['rows']:,} translations, {numbers['shards']:,} shards, "
         f"{numbers['bytes']:,} bytes"
     ]
-    for pair, values in numbers["languages"].items():
+    for pair, values in numbers["pairs"].items():
         labelled = share(values["known"] + values["projected"], values["examples"])
         lines += [
             "",
