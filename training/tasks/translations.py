@@ -45,6 +45,7 @@ class Translations:
     by_texts: Mapping[_TextsKey, Sequence[Translation]] = field(default_factory=dict)
     by_id: Mapping[_Key, Sequence[Translation]] = field(default_factory=dict)  # those without their original texts
     sources: tuple[Source, ...] = ()
+    unusable: int = 0  # translations that were left out, as a text of theirs is blank or was not translated
 
     @classmethod
     def between(cls, pairs: Sequence[tuple[Record, Record]], target_lang: str) -> Translations:
@@ -94,16 +95,23 @@ def read_translations(paths: Sequence[Path], task: str, pairs: Sequence[str] = (
     check_translations(paths, task, pairs)
     by_texts: dict[_TextsKey, list[Translation]] = {}
     by_id: dict[_Key, list[Translation]] = {}
-    sources = []
+    sources, unusable = [], 0
     for index, path in enumerate(paths):
         read = _read(path, task_of(task), task, pairs[index] if pairs else None)
-        for translation in read:
+        usable = [translation for translation in read if all(_is_translated(text) for text in translation.texts)]
+        unusable += len(read) - len(usable)
+        for translation in usable:
             if translation.source_texts:
                 by_texts.setdefault((translation.source_lang, translation.source_texts), []).append(translation)
             else:
                 by_id.setdefault((translation.source_lang, translation.id), []).append(translation)
         sources.append(Source(path, sha256_of(path / manifest.FILE_NAME if path.is_dir() else path), len(read)))
-    return Translations(by_texts, by_id, tuple(sources))
+    return Translations(by_texts, by_id, tuple(sources), unusable)
+
+
+def _is_translated(text: str) -> bool:
+    """Returns whether the text is neither blank nor PAWS-X's mark of a sentence that was not translated."""
+    return bool(text.strip()) and text.strip() != "NS"
 
 
 def check_translations(paths: Sequence[Path], task: str, pairs: Sequence[str] = ()) -> None:
@@ -145,6 +153,8 @@ def join_lines(records: Sequence[Record], translations: Translations) -> list[st
         without += not found
     by_lang = ", ".join(f"{lang} {count:,}" for lang, count in sorted(targets.items())) or "none"
     lines = [f"  translations of {len(records):,} records, by language: {by_lang}"]
+    if translations.unusable:
+        lines.append(f"  left out, as a text is blank or not translated: {translations.unusable:,} translations")
     if without:
         lines.append(f"  left out, as they have no translation: {without:,} records")
     return lines

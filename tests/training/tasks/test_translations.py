@@ -109,6 +109,13 @@ def test_the_log_says_how_many_records_have_a_translation(tmp_path: Path) -> Non
     ]
 
 
+def test_blank_and_untranslated_texts_are_left_out_and_counted(tmp_path: Path) -> None:
+    rows = ("id\tsentence1\tsentence2\tlabel", "3\tNS\tHier wohnt Anna.\t1", "4\tAnna.\t \t0", "5\tJa.\tNein.\t0")
+    translations = read_translations([tsv(tmp_path / "de" / "translated_train.tsv", *rows)], "paws_x")
+    assert translations.of(PAIR) == {} and translations.unusable == 2
+    assert "  left out, as a text is blank or not translated: 2 translations" in join_lines([PAIR], translations)
+
+
 def test_what_cannot_be_read_is_said_before_reading(tmp_path: Path) -> None:
     nameless = squad(tmp_path / "german.json", "Wer?", "Die Broncos.", "Broncos", 4)
     with pytest.raises(ConfigError, match="--translation-langs en-de"):
