@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import torch
 
 from schemas import manifest
 from schemas.errors import ConfigError, InputError
 from schemas.runtime.shown_paths import shown_path
-from schemas.shards import read_examples
+from schemas.shards import read_shards
 from schemas.soft_labels import SoftLabelCounts, SoftLabels
 from training.data.dataset_writer import write_dataset
 from training.engine.run_setup import choose_device, fingerprint, log_line, resolve_precision
@@ -158,13 +160,19 @@ def rows_of(scores: Scores, features: Sequence[ParallelFeatures]) -> list[Rows]:
     return [tuple(matrices) for matrices in per_feature]
 
 
+def _rows_in(batch: pa.RecordBatch) -> Iterator[Rows]:
+    """Yields the distributions of each row as views of the batch's memory: there are hundreds of numbers in a row."""
+    of_row, values = batch["distributions"].offsets.to_pylist(), batch["distributions"].values
+    of_distribution, numbers = values.offsets.to_pylist(), values.values.to_numpy()
+    for (start, end), classes in zip(pairwise(of_row), batch["classes"].to_pylist(), strict=True):
+        edges = pairwise(of_distribution[start : end + 1])
+        yield tuple(numbers[first:last].reshape(-1, classes) for first, last in edges)
+
+
 def read_soft_labels(folder: Path) -> TeacherLabels:
     """Returns the probabilities of all sequences. Raises `DatasetError` or `InputError` if the folder has none."""
     index = manifest.load(folder)
     if index.schema != SCHEMA:
         raise InputError(f"{folder}: expected a dataset of schema {SCHEMA}, found {index.schema}")
-    rows = [
-        tuple(np.array(values, np.float32).reshape(-1, row.classes) for values in row.distributions)
-        for row in read_examples(folder)
-    ]
+    rows = [row for batch in read_shards(folder) for row in _rows_in(batch)]
     return TeacherLabels(str(folder), rows, tuple(index.config["labels"]), index.config["sequences_sha256"])

@@ -11,10 +11,13 @@ import torch
 from torch import Tensor
 
 from schemas.errors import ConfigError, InputError
+from schemas.soft_labels import SoftLabelCounts, SoftLabels
 from tests.training.methods.fitting import predict_all, reader_of
 from tests.training.methods.parallel_records import LANGS, MAKE, records, settings_of, translations
 from training.data.batches import Packed, as_arrays, as_tensors, pack
+from training.data.dataset_writer import write_dataset
 from training.data.tokens import TextEncoder
+from training.inference.soft_labels import read_soft_labels, rows_of
 from training.methods.base import EncoderWithHeads
 from training.methods.filter import FilterFormulation
 from training.methods.parallel import PLAIN, Parallel, TeacherLabels, aligned, sequences_digest
@@ -221,8 +224,6 @@ def test_a_pair_may_be_classified_by_its_translation_or_by_both(xlmr_folder: Pat
 
 def taught(formulation: Parallel, model: EncoderWithHeads, kind: str) -> TeacherLabels:
     """The model's own probabilities as a teacher's."""
-    from training.inference.soft_labels import rows_of
-
     features = formulation.training_features(records(kind))
     with torch.no_grad():
         _, target = formulation.scores(model, formulation.batch(features))
@@ -263,3 +264,22 @@ def test_a_teacher_of_other_sequences_or_labels_is_refused(xlmr_folder: Path) ->
         replace(teacher, soft_labels=soft).training_features(records("pairs", count=3))
     with pytest.raises(InputError, match="has the labels a, b, but the student 0, 1"):
         replace(teacher, soft_labels=soft._replace(labels=("a", "b"))).training_features(records("pairs"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_soft_labels_are_read_as_they_were_made(kind: str, xlmr_folder: Path, tmp_path: Path) -> None:
+    formulation, model = made(xlmr_folder, kind, FUSED)
+    soft = taught(formulation, model, kind)
+    features = formulation.training_features(records(kind))
+    examples = [
+        SoftLabels(pair.id, "de", tuple(tuple(rows.flatten().tolist()) for rows in of_feature), of_feature[0].shape[1])
+        for pair, of_feature in zip(features, soft.rows, strict=True)
+    ]
+    config = {"labels": list(soft.labels), "sequences_sha256": soft.sequences_sha256}
+    counts = {"de": SoftLabelCounts(len(examples), len(examples))}
+    write_dataset(tmp_path / "soft", "soft_labels/1", examples, counts, config=config, rows_per_shard=3)
+    read = read_soft_labels(tmp_path / "soft")
+    assert read._replace(rows=(), name="") == soft._replace(rows=(), name="")
+    for mine, expected in zip(read.rows, soft.rows, strict=True):
+        assert [rows.shape for rows in mine] == [rows.shape for rows in expected]
+        assert all(np.array_equal(left, right) for left, right in zip(mine, expected, strict=True))
