@@ -141,5 +141,6 @@ def run_line(
 
 
 def compile_layers(encoder: Encoder) -> None:
+    """Compiles each layer for any number of tokens and sequences, since no two packed batches have the same."""
     for layer in encoder.layers:
-        layer.compile()
+        layer.compile(dynamic=True)

@@ -85,6 +85,8 @@ class _Equals(NamedTuple):
     key_starts: list[int]
 
 
+# Not compiled: the loop over lengths would be compiled anew for each batch.
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def attention_by_length(
     q_1HQK: Tensor, k_1HTK: Tensor, v_1HTK: Tensor, query_bounds_N1: Tensor, key_bounds_N1: Tensor
 ) -> Tensor:

@@ -215,5 +215,5 @@ class PretrainConfig:
     activation_checkpointing: bool = False
     """Recompute the encoder's layers in the backward pass, which takes a third more time and far less memory."""
     compile: bool = False
-    """Compile the encoder's layers with torch.compile, which takes minutes at the start and makes steps on a GPU
-    faster."""
+    """Compile the encoder's layers with torch.compile, once for batches of any shape, which takes up to minutes at the
+    start. It does not make a CPU faster; it was not measured on a GPU. DeBERTa's layers are never compiled."""

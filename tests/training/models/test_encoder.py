@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._dynamo.testing import CompileCounter
 from transformers import (
     BertConfig,
     BertModel,
@@ -238,6 +239,19 @@ def test_compiled_layers_give_what_plain_ones_give() -> None:
     torch.testing.assert_close(encoder(inputs), plain_TD, rtol=0, atol=1e-6)
     other = sequences(3, 20, 4)
     torch.testing.assert_close(encoder(other), encoder.padded(other), rtol=0, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")  # inside torch.compile
+def test_compiled_layers_are_compiled_once_for_batches_of_any_shape() -> None:
+    torch._dynamo.reset()
+    encoder, compiler = encoder_of().train(), CompileCounter()
+    for layer in encoder.layers:
+        layer.compile(backend=compiler, dynamic=True)
+    compiled = []
+    for lengths in ((6, 11, 6), (3, 20, 4, 9), (30, 2), (7, 8, 9, 10, 11, 12)):
+        encoder(sequences(*lengths)).sum().backward()
+        compiled.append(compiler.frame_count)
+    assert compiled == compiled[:1] * 4
 
 
 def test_from_pretrained_reads_the_encoder_of_a_masked_language_model(xlmr_folder: Path) -> None:
