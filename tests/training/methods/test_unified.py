@@ -574,7 +574,7 @@ def test_rationales_are_the_words_that_were_changed_if_the_extractor_finds_them(
     """The extractor is taught to find in Sen-2 the word that Sen-1 lacks, as a stand-in for mPMR's pre-training."""
     encoder = TextEncoder(start.tokenizer)
     taught = []
-    for pair, answers in substituted(200, seed=1):
+    for pair, answers in substituted(400, seed=1):
         for query, answer in zip(rationale_queries(pair, "0"), answers, strict=True):
             at = query.context.index(answer)
             span = CharSpan(at, at + len(answer))
