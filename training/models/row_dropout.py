@@ -112,4 +112,4 @@ def install(model: nn.Module) -> None:
     for parent in list(model.modules()):
         for name, module in parent.named_children():
             if type(module) is nn.Dropout and name != "pos_dropout":
-                setattr(parent, name, RowDropout(module.p, next(numbers)))
+                setattr(parent, name, RowDropout(module.p, next(numbers)).train(module.training))
