@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 from schemas.errors import ConfigError
 from training.data.batches import as_arrays, as_tensors
 from training.data.collators import Collator, StepCollator
-from training.data.plan import Plan, balanced
+from training.data.plan import Plan, consecutive
 from training.runtime.errors import TrainingError
 
 
@@ -135,7 +135,7 @@ class _Steps(Dataset[Any]):
                 notes.update(features.notes)
                 keys.append((row, passes))
         lengths = np.array([len(example.ids) for example in examples], np.int64)
-        made = [self._batch(examples, keys, part.tolist(), share.step) for part in balanced(lengths, share.parts)]
+        made = [self._batch(examples, keys, part.tolist(), share.step) for part in consecutive(lengths, share.parts)]
         batches = tuple(as_arrays(batch) for batch in made) if self._as_values else tuple(made)
         return StepBatches(share.step, batches, dict(refused), dict(notes), 0.0)
 

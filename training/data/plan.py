@@ -111,11 +111,8 @@ class Plan:
         a part of its own.
         """
         lengths = self._lengths[self.batch(step).rows]
-        room = max(most_tokens, float(lengths.max()))
-        count = max(1, int(np.ceil(lengths.sum() / (world_size * room))))
-        while any(lengths[part].sum() > room for part in balanced(lengths, world_size * count)):
-            count += 1
-        return count
+        shares = [lengths[part] for part in balanced(lengths, world_size)]
+        return max(len(_filled(share, max(most_tokens, float(lengths.max())))) for share in shares)
 
     def _window_around(self, draw: int) -> tuple[int, int]:
         """Returns the draws [start, stop) that are bucketed with `draw`: `bucket_batches` steps, within one epoch.
@@ -230,6 +227,35 @@ def balanced(lengths: np.ndarray, parts: int) -> list[np.ndarray]:
         # Every example counts at least 1, so that each part has one example before any has two.
         heapq.heapreplace(sums, (total + max(1.0, float(lengths[index])), part))
     return [np.array(sorted(indices), np.int64) for indices in members]
+
+
+def consecutive(lengths: np.ndarray, parts: int) -> list[np.ndarray]:
+    """Cuts the indices of `lengths` into `parts` of neighbours, so that the largest sum is about the least possible.
+
+    lengths [7, 2, 5, 3], 2 parts:  [0, 1], [2, 3]
+    """
+    low, high = float(max(lengths.max(initial=0.0), lengths.sum() / parts)), float(lengths.sum())
+    while high - low > 0.5:
+        middle = (low + high) / 2
+        low, high = (low, middle) if len(_filled(lengths, middle)) <= parts else (middle, high)
+    found = _filled(lengths, high)
+    while len(found) < parts and (longest := max(found, key=len)).size > 1:
+        place = next(place for place, part in enumerate(found) if part is longest)
+        found[place : place + 1] = np.array_split(longest, 2)
+    return [*found, *[np.empty(0, np.int64)] * (parts - len(found))]
+
+
+def _filled(lengths: np.ndarray, room: float) -> list[np.ndarray]:
+    """Fills parts of neighbours one after another, each with up to `room`, or with one longer example."""
+    parts: list[list[int]] = [[]]
+    total = 0.0
+    for index, length in enumerate(lengths.tolist()):
+        if parts[-1] and total + length > room:
+            parts.append([])
+            total = 0.0
+        parts[-1].append(index)
+        total += length
+    return [np.array(part, np.int64) for part in parts]
 
 
 def _quotas(weights: np.ndarray, total: int) -> np.ndarray:

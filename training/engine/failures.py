@@ -120,8 +120,7 @@ def memory_errors_explained(config: PretrainConfig | FinetuneConfig) -> Iterator
         other = "" if config.activation_checkpointing else " or --activation-checkpointing"
         raise TrainingError(
             f"The device's memory does not hold {too_much} at once. Repeat the command with {smaller}{other}: "
-            "it goes on from the last checkpoint. The loss then differs in rounding, and in which units dropout "
-            f"drops. ({error})"
+            f"it goes on from the last checkpoint, to the same losses up to rounding. ({error})"
         ) from None
 
 

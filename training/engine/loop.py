@@ -11,9 +11,9 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -34,6 +34,7 @@ from training.engine.flops import EncoderSize, model_flops, peak_flops
 from training.engine.gradients import GradientBuckets
 from training.engine.metrics_log import LOST, MetricsLog, SilentLog
 from training.methods.base import Method, Prepare
+from training.models import row_dropout
 from training.objectives import Loss, normalised, step_counts
 from training.recipes.finetuning import FinetuneConfig, FinetuneRecipe
 from training.recipes.pretraining import PretrainConfig, Recipe
@@ -232,11 +233,19 @@ def writes_in_background(config: PretrainConfig | FinetuneConfig, device: torch.
 
 def preparing(recipe: Recipe | FinetuneRecipe, step: int, device: torch.device) -> Prepare:
     """Returns `prepare(i)`, the context manager for the passes of micro-batch i. It sets the precision and seeds
-    dropout, so that the two passes of GradCache drop the same units."""
+    dropout, so that the two passes of GradCache drop the same units, and any micro-batches those of the whole."""
+    seed = stateless_random.key(recipe.seed, _DROPOUT, step, rank())
+    rows_of: row_dropout.RowsOf = {}
 
-    def prepare(number: int) -> AbstractContextManager[Any]:
-        torch.manual_seed(stateless_random.key(recipe.seed, _DROPOUT, step, rank(), number))
-        return torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bf16")
+    @contextmanager
+    def prepare(number: int) -> Iterator[None]:
+        torch.manual_seed(stateless_random.key(seed, number))
+        draws = row_dropout.Draws(seed, number, rows_of)
+        with (
+            row_dropout.drawing(draws),
+            torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bf16"),
+        ):
+            yield
 
     return prepare
 

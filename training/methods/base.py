@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from training.models.encoder import Encoder
 from training.models.folder import Pretrained
+from training.models.row_dropout import install
 
 if TYPE_CHECKING:
     from training.data.batches import Packed
@@ -54,6 +55,7 @@ class EncoderWithHeads(nn.Module):
         super().__init__()
         self.encoder = encoder
         self.heads = nn.ModuleDict(dict(heads))
+        install(self)
 
 
 class OnePass:

@@ -25,6 +25,7 @@ from training.models.attention import Bounds
 from training.models.disentangled import Disentangled
 from training.models.files import FAMILIES
 from training.models.layers import PostNorm, PreNorm
+from training.models.row_dropout import Replay
 
 if TYPE_CHECKING:
     from training.data.batches import Packed
@@ -155,7 +156,13 @@ class Encoder(nn.Module):
     def _kept(self, call: Callable[[Tensor], Tensor], hidden_1TD: Tensor) -> Tensor:
         """Calls a layer, and keeps its activations or only its input."""
         if self.checkpoint_activations and self.training:
-            kept: Tensor = checkpoint(call, hidden_1TD, use_reentrant=False)
+            replay = Replay()
+
+            def again(hidden_1TD: Tensor) -> Tensor:
+                with replay():
+                    return call(hidden_1TD)
+
+            kept: Tensor = checkpoint(again, hidden_1TD, use_reentrant=False)
             return kept
         return call(hidden_1TD)
 

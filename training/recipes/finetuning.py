@@ -300,8 +300,8 @@ class FinetuneConfig:
     neither weights nor optimizer state; the log counts it. 1 stops at the first one."""
     micro_batch_tokens: int | None = None
     """Approximate maximum of tokens that go through the encoder at once in each process; 0 takes the whole share of the
-    batch. Smaller values take less memory and more time; the loss differs in rounding, and in which units dropout
-    drops. None takes 1,024 on a CPU, so that XLM-R base takes less than 8 GB, and 0 on a GPU; run.json has the
+    batch. Smaller values take less memory and more time; the loss is the same up to rounding, unless --compile is
+    given. None takes 1,024 on a CPU, so that XLM-R base takes less than 8 GB, and 0 on a GPU; run.json has the
     number."""
     activation_checkpointing: bool = False
     """Compute the encoder's layers again in the backward pass, which takes a third more time and far less memory."""

@@ -165,7 +165,8 @@ ABOUT = {
 @dataclass(frozen=True)
 class PretrainConfig:
     """Configures one run. Only `recipe`, `data` and `weights` decide its result. The other settings may change when a
-    run is resumed; those that divide a batch differently also change rounding and dropout."""
+    run is resumed; those that divide a batch differently change its rounding, and another number of processes also
+    which units dropout drops."""
 
     recipe: Recipe
     data: tuple[str, ...] = ()
@@ -211,7 +212,7 @@ class PretrainConfig:
     neither weights nor optimizer state; the log counts it. 1 stops at the first one."""
     micro_batch_tokens: int = 0
     """Approximate limit of tokens that go through the encoder at once in each process; 0: its whole share of the batch.
-    A lower limit takes less memory and more time; the loss differs in rounding, and in which units dropout drops."""
+    A lower limit takes less memory and more time; the loss is the same up to rounding, unless --compile is given."""
     activation_checkpointing: bool = False
     """Recompute the encoder's layers in the backward pass, which takes a third more time and far less memory."""
     compile: bool = False
