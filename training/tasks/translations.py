@@ -30,6 +30,7 @@ from training.tasks import tsv
 from training.tasks.catalog import Task
 from training.tasks.files import Record
 from training.tasks.records import Source, check_paths, task_of
+from training.tasks.xnli import SPELLINGS
 
 SCHEMA = "translations/1"
 _PAIR = re.compile(r".*?(?P<source>[a-z]{2,3})-(?P<target>[a-z]{2,3})(?:-translated)?\.(?:json|tsv)(?:\.xz)?")
@@ -181,7 +182,7 @@ def _with_originals(
     found = []
     for number, (first, second, *translated) in rows:
         label = translated[2].strip() if len(translated) > 2 else ""
-        label = {"contradictory": "contradiction"}.get(label, label)
+        label = SPELLINGS.get(label, label)
         if label and label not in task.labels:
             raise InputError(f"{path}:{number}: expected a label of {', '.join(task.labels)}; found {label!r}")
         found.append(
