@@ -104,10 +104,8 @@ def evaluate_tasks(configs: Sequence[EvaluateConfig]) -> list[Report | InputErro
         for _, config, _, task in prepared:
             for warning in label_warnings(predictor.settings, config.model, config.task, task):
                 log(warning)
-        return [
-            evaluate_into(output, config, golds, task, with_translations(predictor, translations_of(config)))
-            for output, config, golds, task in prepared
-        ]
+        predictors = [with_translations(predictor, translations_of(config)) for _, config, _, _ in prepared]
+        return [evaluate_into(*each, with_its_own) for each, with_its_own in zip(prepared, predictors, strict=True)]
 
 
 def evaluate_into(

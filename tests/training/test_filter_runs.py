@@ -19,6 +19,7 @@ from training import evaluate, predict
 from training.finetune import finetune
 from training.recipes.finetuning import FINETUNE_RECIPES, FinetuneConfig
 from training.recipes.inference import EvaluateConfig, PredictConfig
+from training.recipes.scoring import Reporting
 
 RECIPES = {"qa": "filter_qa", "tagging": "filter_tagging", "pairs": "filter_pairs"}
 SIZES = {"max_tokens": 48, "max_query_tokens": 16, "stride": 8, "batch_size": 4, "learning_rate": 1e-3}
@@ -138,3 +139,10 @@ def test_evaluation_and_prediction_read_translations(config: Any, tmp_path: Path
     config_of_plain = EvaluateConfig(plain.output, "squad", (gold,), translations=given.translations)
     with pytest.raises(ConfigError, match="--translations: a model of method plain reads none"):
         evaluate.run(config_of_plain)
+    several = replace(config_of_plain, gold=(Path("xquad="), gold, Path("squad="), gold), task="")
+    several = replace(
+        several, translations=(Path("squad="), *given.translations), reporting=Reporting(langs=("xquad=", "en"))
+    )
+    with pytest.raises(ConfigError, match="--translations: a model of method plain reads none"):
+        evaluate.run(several)
+    assert not (Path(plain.output) / "results" / "xquad" / "predictions").exists()

@@ -37,7 +37,7 @@ class CheckpointWriter:
         try:
             self.wait()
         except Exception:
-            if kind is None:
+            if kind is None:  # otherwise the error that ended the training is the one to report
                 raise
 
     def save(self, step: int, model: nn.Module, optimizer: Optimizer, **state: Any) -> None:

@@ -118,7 +118,6 @@ def _is_translated(text: str) -> bool:
 def check_translations(paths: Sequence[Path], task: str, pairs: Sequence[str] = ()) -> None:
     """Raises what `read_translations` would raise for missing paths, for folders of other records and for languages
     that are not given. Reads no translation."""
-    task_of(task)
     check_paths(paths, "file or folder of translations")
     if pairs and len(pairs) != len(paths):
         raise ConfigError(f"expected a pair of languages for each of {len(paths)} translations, found {len(pairs)}")
